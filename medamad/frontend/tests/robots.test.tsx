@@ -6,9 +6,11 @@ import { waitFor, within } from "@testing-library/dom";
 import { Route, Router } from "preact-iso";
 import { LANGUAGES, PURPOSES, type RobotRow } from "../dashboard/api/types.ts";
 import { ROBOT_TEXTS } from "../dashboard/i18n/robots.ts";
+import { comparedDays } from "../dashboard/robots/compared.ts";
 import { barsOf } from "../dashboard/robots/days.tsx";
 import { RobotsPage } from "../dashboard/robots/page.tsx";
 import { NoSuchPage } from "../dashboard/ui/no-such-page.tsx";
+import { readView } from "../dashboard/view/address.ts";
 import { type Answers, type Asked, HOSTNAME, refusal, type Shown, show } from "./support/page.tsx";
 
 const WEEK = "?period=7d&zone=UTC&compare=none";
@@ -91,20 +93,46 @@ test("filters of people are not asked for, the period is", async () => {
   }
 });
 
-test("rows are compared with the period before", async () => {
+test("rows are compared with the period before, by its whole days", async () => {
   const shown = showRobots(
     {
       robots: ({ query }: Asked) => {
-        const isEarlier = query.get("limit") === "500";
-        return query.get("by") === "purpose"
-          ? [row(isEarlier ? 4 : 8, { purpose: "search" })]
-          : (ROWS[query.get("by") ?? ""] ?? []);
+        const by = query.get("by") ?? "";
+        if (by !== "purpose") return ROWS[by] ?? [];
+        const isWhole = query.get("end")?.endsWith("T23:59:59.999Z");
+        const requests = query.get("limit") === "500" ? 4 : isWhole ? 6 : 80;
+        return [row(requests, { purpose: "search" })];
       },
     },
     "?period=7d&zone=UTC&compare=previous",
   );
   const panel = await shown.findByRole("region", { name: "Purposes" });
-  await within(panel).findByTitle("4 in the comparison period");
+  const change = await within(panel).findByTitle("4 in the comparison period");
+  assert.match(change.textContent ?? "", /50%/);
+  within(panel).getByText("80");
+});
+
+const view = (query: string) => readView(new URLSearchParams(query));
+
+test("only whole days are compared", () => {
+  const noon = new Date("2026-03-10T12:00:00Z");
+  const days = (query: string) => {
+    const found = comparedDays(view(query), "UTC", noon);
+    const of = (span?: { start: Date; end: Date }) =>
+      span && [span.start, span.end].map((date) => date.toISOString().slice(0, 13));
+    return found && [of(found.now), of(found.before)];
+  };
+  assert.deepEqual(days("period=7d&compare=previous"), [
+    ["2026-03-04T00", "2026-03-10T00"],
+    ["2026-02-25T00", "2026-03-03T00"],
+  ]);
+  assert.deepEqual(days("period=yesterday&compare=previous"), [
+    undefined,
+    ["2026-03-08T00", "2026-03-09T00"],
+  ]);
+  for (const query of ["period=today&compare=previous", "period=7d&compare=none"]) {
+    assert.equal(days(query), undefined);
+  }
 });
 
 test("long lists are shown whole on request", async () => {

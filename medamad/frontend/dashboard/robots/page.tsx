@@ -16,14 +16,14 @@ import { Icon } from "../ui/icon.tsx";
 import { NoWebsite } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
-import { comparedWith } from "../view/comparison.ts";
 import { Controls } from "../view/controls.tsx";
 import { useAddressedView, useViewing, ViewingContext } from "../view/page-state.ts";
 import { PartialNote } from "../view/partial-note.tsx";
 import { spanUntilNow, writeSpan } from "../view/periods.ts";
-import { comparedLabel, dateLabel, daysLabel } from "../view/spans.ts";
+import { dateLabel, daysLabel } from "../view/spans.ts";
 import { Change } from "../view/tiles.tsx";
 import { BlindSpotPanel } from "./blind-spot.tsx";
+import { comparedDays, type WholeDays } from "./compared.ts";
 import { Days } from "./days.tsx";
 import { robotsPath } from "./path.ts";
 import "../style/robots.css" with { type: "css" };
@@ -101,13 +101,18 @@ function Page() {
   );
 }
 
-/** Request the pages that robots read, in the page's period or in what it is compared with. */
-function useRobots(by: By, chosen: Chosen, limit: number, isEarlier = false): Answer<RobotRow[]> {
+/** Request the pages that robots read, in the page's period or in one of the compared spans. */
+function useRobots(
+  by: By,
+  chosen: Chosen,
+  limit: number,
+  which?: keyof WholeDays,
+): Answer<RobotRow[]> {
   const { hostname, view, zone } = useViewing();
-  const span = () => (isEarlier ? comparedWith(view, zone) : spanUntilNow(view.period, zone));
+  const span = () => (which ? comparedDays(view, zone)?.[which] : spanUntilNow(view.period, zone));
   const period = writeView({ ...view, filters: [], measure: undefined, interval: undefined });
   return useAsk<RobotRow[]>(
-    isEarlier && !comparedWith(view, zone) ? null : statistic(hostname, "robots"),
+    span() ? statistic(hostname, "robots") : null,
     () => {
       const asked = span();
       const query = new URLSearchParams();
@@ -117,7 +122,7 @@ function useRobots(by: By, chosen: Chosen, limit: number, isEarlier = false): An
       for (const [field, value] of Object.entries(chosen)) query.set(field, value);
       return query;
     },
-    [period, zone, by, limit, isEarlier, JSON.stringify(chosen)].join(" "),
+    [period, zone, by, limit, which, JSON.stringify(chosen)].join(" "),
   );
 }
 
@@ -125,7 +130,7 @@ function useRobots(by: By, chosen: Chosen, limit: number, isEarlier = false): An
 function Total({ days: { data, error, isStale } }: { days: Answer<RobotRow[]> }) {
   const { view, zone } = useViewing();
   const count = data?.reduce((sum, { requests }) => sum + requests, 0) ?? 0;
-  const earlier = comparedWith(view, zone);
+  const earlier = comparedDays(view, zone)?.before;
   return (
     <section class="card robots-total" aria-label={ofRobots("count")} aria-busy={isStale}>
       {data ? (
@@ -134,7 +139,7 @@ function Total({ days: { data, error, isStale } }: { days: Answer<RobotRow[]> })
           <p class="soft">
             {daysLabel(spanUntilNow(view.period, zone), view.period, zone)}
             {earlier &&
-              ` · ${t("period.compared", { span: comparedLabel(earlier, view.period, zone) })}`}
+              ` · ${t("period.compared", { span: daysLabel(earlier, view.period, zone) })}`}
           </p>
           <p class="soft">{ofRobots(count > 0 ? "apart" : "noneText")}</p>
           <Days rows={data} />
@@ -162,14 +167,19 @@ function List({ by, chosen, choose }: Properties) {
   // A list has what else could be chosen in it.
   const { [by as Field]: own, ...others } = chosen;
   const narrowed = by === "date" ? chosen : others;
-  const { data, error, isStale } = useRobots(by, narrowed, ALL_ROWS);
-  const before = useRobots(by, narrowed, COMPARED_ROWS, true);
-  const isCompared = by !== "date" && comparedWith(view, zone) !== undefined;
+  const shown = useRobots(by, narrowed, ALL_ROWS);
+  const { data, error, isStale } = shown;
+  const before = useRobots(by, narrowed, COMPARED_ROWS, "before");
+  const passed = useRobots(by, narrowed, ALL_ROWS, "now");
+  const compared = by === "date" ? undefined : comparedDays(view, zone);
   const title = ofRobots(HEADINGS[by]);
   const ordered = by === "date" ? data?.toReversed() : data;
   const rows = showsAll ? ordered : ordered?.slice(0, SHOWN_ROWS);
   const most = Math.max(1, ...(data ?? []).map(({ requests }) => requests));
-  const earlier = new Map(before.isStale ? [] : before.data?.map((row) => [row[by], row.requests]));
+  const requests = ({ isStale, data }: Answer<RobotRow[]>) =>
+    new Map(isStale ? [] : data?.map((row) => [row[by], row.requests]));
+  const earlier = requests(before);
+  const now = requests(compared?.now ? passed : shown);
   return (
     <section class="card panel" aria-labelledby={heading}>
       <header class="panel-head">
@@ -186,7 +196,7 @@ function List({ by, chosen, choose }: Properties) {
                 </th>
                 <th scope="col">{ofRobots("count")}</th>
                 <th scope="col">{t("panels.share")}</th>
-                {isCompared && <th scope="col">{t("panels.change")}</th>}
+                {compared && <th scope="col">{t("panels.change")}</th>}
               </tr>
             </thead>
             <tbody>
@@ -216,12 +226,12 @@ function List({ by, chosen, choose }: Properties) {
                     </th>
                     <td title={figure(row.requests)}>{shortFigure(row.requests)}</td>
                     <td>{percent(row.requests_percentage)}</td>
-                    {isCompared && (
+                    {compared && (
                       <td>
                         <Change
                           measure="pageviews"
-                          now={row.requests}
-                          before={before.data ? (earlier.get(value) ?? 0) : null}
+                          now={now.get(value) ?? null}
+                          before={earlier.get(value) ?? null}
                         />
                       </td>
                     )}

@@ -137,7 +137,8 @@ function spanAt({ of, back }: Place, zone: string, now: Date): Days {
   return SERIES[of].span(todayIn(zone, now), back);
 }
 
-function todayIn(zone: string, now: Date): Date {
+/** When the day of an instant began. */
+export function todayIn(zone: string, now: Date): Date {
   return startOfDay(new TZDateMini(now, zone));
 }
 
