@@ -47,15 +47,16 @@ def blind_spot(
 ) -> Result[BlindSpot]:
     """Return the page loads of some days in a row: counted, robots', and not seen by the tracker.
 
+    There are none if all were made by robots: such a log says nothing of what the tracker sees.
     Rows have those of people by browser, path or day, most loads first, but days in their order.
     """
-    if not loads:
+    people = _people(loads, by)
+    if not people:
         return Result({"loads": 0, "robots": 0, "counted": 0, "unseen": 0, "rows": []}, NO_GAPS)
     first, last = min(loads), max(loads)
     period = Period(start_of_day(zone, first) * 1000, start_of_day(zone, last + 1) * 1000 - 1, zone)
     query = Query(period=period)
     robots = sum(sum(of_day.get("", {}).values()) for of_day in loads.values())
-    people = _people(loads, by)
     counted, gaps = _counted(reader, query, by, now_ms)
     total = summary(reader, query, options=SummaryOptions(now_ms=now_ms))
     current: Any = total.content["current"]

@@ -49,6 +49,20 @@ async def test_without_a_followed_log_there_is_nothing_to_compare(server: Server
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_log_of_robots_alone_says_nothing_of_people(
+    server: Server, visitor: Browser
+) -> None:
+    (website,) = server.store.websites.all()
+    today = int(server.now) // DAY_S
+    days = {today - age: {"": {"/": 6}} for age in (2, 1, 0)}
+    await server.store.follow_log(LogPosition("/log", 1), LogCounts(loads={website.number: days}))
+    await view(visitor, 1, "/")
+    nothing = {"loads": 0, "robots": 0, "counted": 0, "unseen": 0, "rows": []}
+    for by in ("browser", "path", "day"):
+        assert await blind_spot(server, f"by={by}") == nothing
+
+
+@pytest_twisted.ensureDeferred
 async def test_page_loads_are_counted_robots_or_unseen(server: Server, visitor: Browser) -> None:
     await followed(server, 2, 1, 0)
     for number, path in enumerate(("/", "/", "/a", "/a", "/a", "/b")):
