@@ -312,7 +312,7 @@ def _engine(client: Client, table: Table, layout: Layout) -> str:
     if not layout.is_on_cluster:
         return f"ReplacingMergeTree({table.version})" if table.version else "ReplacingMergeTree"
     path = f"/clickhouse/tables/{{shard}}/{client.connecting.database}/{table.name}"
-    of = ", ".join((f"{_literal(path)}, '{{replica}}'", *filter(None, [table.version])))
+    of = ", ".join((f"{literal(path)}, '{{replica}}'", *filter(None, [table.version])))
     return f"ReplicatedReplacingMergeTree({of})"
 
 
@@ -321,7 +321,8 @@ def _over_shards(client: Client, table: Table, layout: Layout) -> str:
     return f"Distributed({', '.join(map(quoted, names))}, {table.shard_key})"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """Return a text as SQL has it. For names alone: others are parameters."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

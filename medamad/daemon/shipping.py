@@ -139,16 +139,14 @@ class Shipping:
             # It may be the cluster of others.
             return
         trusted_ms = store.clock.trusted_ms(int(self._clock() * 1000))
-        expired = {
-            website: day_of(before_ms)
-            for website, before_ms in store.maintenance.retained_since_ms(trusted_ms).items()
-        }
+        expired = store.maintenance.retained_since_ms(trusted_ms)
         try:
             if deleted:
-                await self._in_thread(partial(self._removal.remove_websites, deleted))
-                await store.forget_deleted(deleted)
+                are_gone = await self._in_thread(partial(self._removal.remove_websites, deleted))
+                if are_gone:
+                    await store.forget_deleted(deleted)
             if self.state.is_primary:
-                await self._in_thread(partial(self._removal.remove_days, expired))
+                await self._in_thread(partial(self._removal.remove_before, expired))
         except (ClickHouseError, Unavailable) as error:
             self._log.warn("what is to be deleted stays in the cluster: {why}", why=str(error))
 

@@ -1,7 +1,9 @@
 """What is deleted in the cluster: websites, and visits past their retention."""
 
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import pytest
 import pytest_twisted
 from support.clickhouse.collector import Collector, flush, start, stored
 from support.clickhouse.servers import CLUSTER, Server
@@ -10,8 +12,13 @@ from support.storage.hits import DAY_MS, NOW_MS, a_view, event, views
 
 from medamad.clickhouse import tables
 from medamad.clickhouse.client import Client, Connecting
+from medamad.clickhouse.native import Values
 from medamad.cluster.removal import Removal
+from medamad.domain.dimensions import VIEW_DIMENSIONS
+from medamad.domain.zones import day_at, start_of_day
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
 
 LAYOUT = tables.Layout(CLUSTER, is_replicated=False)
 
@@ -56,44 +63,103 @@ async def test_a_deleted_website_is_gone_from_every_shard(
     spool = collector.store.spool
     assert spool is not None
     assert spool.marks.deleted == (1,)
-    Removal(client, LAYOUT).remove_websites(spool.marks.deleted)
+    until(lambda: Removal(client, LAYOUT).remove_websites(spool.marks.deleted))
+    expected = {key: count for key, count in before.items() if key[1] == 2} | {("views", 2): 3}
+    assert counts(client) == expected
     await collector.store.forget_deleted([1])
     assert spool.marks.deleted == ()
-    expected = {key: count for key, count in before.items() if key[1] == 2} | {("views", 2): 3}
-    until(lambda: counts(client) == expected)
     await collector.store.close()
 
 
+def times_in(store: Store) -> dict[str, list[str]]:
+    """Return the times of the views, and of the properties of events, that a store has."""
+    found: dict[str, list[int]] = {"views": [], "events": []}
+
+    def read(snapshot: Snapshot) -> None:
+        for leaf in snapshot.leaves():
+            found["views"] += leaf.time_ms.tolist()
+            found["events"] += [*leaf.own.time_ms.tolist(), *leaf.loose.time_ms.tolist()]
+        for piece in snapshot.events:
+            found["events"] += piece.time_ms.tolist()
+
+    for website in store.websites.all():
+        store.partitions.read(website.number, read)
+    return {table: sorted(map(str, times)) for table, times in found.items()}
+
+
+def mutations(server: Server, table: str) -> int:
+    """Return how many statements a server had that delete rows of a table."""
+    client = server.client("system")
+    (found,) = client.query(
+        "SELECT count() AS n FROM system.mutations WHERE table = {table:String}"
+        " AND database = 'one_at_a_time'",
+        parameters={"table": table},
+    )["n"]
+    return int(found)
+
+
+def test_a_table_deletes_one_thing_after_the_other(shards: tuple[Server, Server]) -> None:
+    client = sharded(shards, "one_at_a_time")
+    rows: dict[str, Values] = {name: [1] * 20 for name in tables.VIEWS.types}
+    rows |= {dimension.attribute: [""] * 20 for dimension in VIEW_DIMENSIONS}
+    rows["visit"] = rows["view"] = list(range(1, 21))
+    tables.insert(client, tables.VIEWS, rows)
+    local = client.table("views_local")
+    for each in shards:
+        each.client("one_at_a_time").run(f"SYSTEM STOP MERGES {local}")
+    removal = Removal(client, LAYOUT)
+    for _ in range(3):
+        assert not removal.remove_websites([1])
+        removal.remove_before({1: 1_000})
+    assert [mutations(each, "views_local") for each in shards] == [1, 1]
+    # Nothing is there to be deleted.
+    assert [mutations(each, "events_local") for each in shards] == [0, 0]
+    for each in shards:
+        each.client("one_at_a_time").run(f"SYSTEM START MERGES {local}")
+    until(lambda: removal.remove_websites([1]))
+    assert counts(client) == {}
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
 @pytest_twisted.ensureDeferred
-async def test_visits_past_their_retention_go_as_a_whole(
-    shards: tuple[Server, Server], tmp_path: Path
+async def test_what_is_past_its_retention_goes_as_it_does_from_a_store(
+    shards: tuple[Server, Server], tmp_path: Path, zone: str
 ) -> None:
-    client = sharded(shards, "expired_visits")
-    collector = Collector(start(tmp_path), client, LAYOUT)
-    await collector.store.add_website("example.com", 1)
-    await collector.store.add_website("kept.example", 1)
-    midnight_ms = NOW_MS // DAY_MS * DAY_MS
+    client = sharded(shards, f"expired in {zone}")
+    rule = Retention(websites={"example.com": Keep(10, "nothing")}, zone=ZoneInfo(zone))
+    stores = (
+        start(tmp_path / "with", retention=rule),
+        start(tmp_path / "without", spool_hours=0, retention=rule),
+    )
+    midnight_ms = start_of_day(ZoneInfo(zone), day_at(ZoneInfo(zone), NOW_MS // 1000)) * 1000
     here = {"identity": b"somebody", "width_px": 1000}
-    old = a_view(beacon="old", time_ms=midnight_ms - 60_000, **here)
-    later = a_view(beacon="later", time_ms=midnight_ms + 60_000, from_page="/", **here)
-    other = a_view(beacon="other", time_ms=midnight_ms + 60_000)
-    kept = a_view(2, time_ms=midnight_ms - 60_000)
-    await collector.append(old, kept, later, event("later", midnight_ms + 70_000), other)
+    hits = [
+        a_view(path="/two days before", time_ms=midnight_ms - 2 * DAY_MS),
+        a_view(beacon="b1", path="/", time_ms=midnight_ms - 60_000, **here),
+        event("b1", midnight_ms - 30_000),
+        event("b1", midnight_ms + 30_000),
+        a_view(beacon="b2", path="/after", time_ms=midnight_ms + 60_000, from_page="/", **here),
+        event("b2", midnight_ms + 70_000),
+        a_view(path="/another", time_ms=midnight_ms + 60_000),
+        a_view(2, path="/kept", time_ms=midnight_ms - 60_000),
+    ]
+    for store in stores:
+        await store.add_website("example.com", 1)
+        await store.add_website("kept.example", 1)
+        await store.append(hits)
+    collector = Collector(stores[0], client, LAYOUT)
     await collector.ship()
-    rules = {"example.com": Keep(10, "nothing")}
-    store = collector.store
-    store.maintenance.retention = Retention(websites=rules)
     due_ms = midnight_ms + 10 * DAY_MS + 3_600_000
-    first_days = {
-        website: tables.day_of(before_ms)
-        for website, before_ms in store.maintenance.retained_since_ms(due_ms).items()
-    }
-    assert first_days == {1: midnight_ms // DAY_MS}
-    Removal(client, LAYOUT).remove_days(first_days)
-    until(lambda: len(collector.views("view")) == 2)
-    until(lambda: collector.events("event") == [])
-    assert sorted(collector.views("website")) == ["1", "2"]
-    await store.close()
+    times_ms = stores[0].maintenance.retained_since_ms(due_ms)
+    assert times_ms == {1: midnight_ms}
+    await stores[1].maintain(due_ms)
+    left = times_in(stores[1])
+    assert (len(left["views"]), len(left["events"])) == (3, 4)
+    Removal(client, LAYOUT).remove_before(times_ms)
+    for table in left:
+        until(lambda of=table: sorted(collector.rows_of(of, "time_ms", "time_ms")) == left[of])
+    for store in stores:
+        await store.close()
 
 
 @pytest_twisted.ensureDeferred

@@ -16,6 +16,7 @@ from support.daemon import Daemon, until
 from medamad.clickhouse.client import Client, Unavailable
 from medamad.clickhouse.native import Values
 from medamad.clickhouse.tables import VIEWS, Layout, create_tables, insert
+from medamad.cluster.removal import Removal
 
 pytestmark = [
     pytest.mark.daemon,
@@ -135,6 +136,23 @@ def succeeds(insert_it: Callable[[], None]) -> bool:
         insert_it()
         return True
     return False
+
+
+def test_each_shard_gets_one_deletion_after_the_other(servers: Replicas) -> None:
+    """These servers may take minutes to do it, unlike those of `tests/cluster/test_removal.py`."""
+    client = made(servers, "deleted")
+    insert(client, VIEWS, views(range(1, 101)), **QUORUM)
+    removal = Removal(client, Layout(CLUSTER))
+    clients = [servers.client("deleted", node) for node in servers.nodes]
+    asked = "SELECT table, command FROM system.mutations WHERE database = 'deleted'"
+    for _ in range(3):
+        assert not removal.remove_websites([1])
+        until(lambda: all(each.query(asked) for each in clients))
+    for each in clients:
+        found = each.query(asked)
+        assert found == {"table": ["views_local"], "command": ["DELETE WHERE website IN 1"]}
+    for each in clients:
+        each.close()
 
 
 def test_without_zookeeper_inserts_are_refused(servers: Replicas) -> None:

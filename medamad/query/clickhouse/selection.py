@@ -292,10 +292,9 @@ class Selection:
         here = [*begun_in(self.period), "visit > 0"]
         if self._is_of_visits or self.query.filters_on(VIEW_CONDITIONS):
             return [*here, f"visit IN {self._numbers()}"]
-        # To look for each visit takes long. On most days all of them are selected.
-        whole = begun_on_whole_days(self.period)
-        if whole == ALL:
-            return here
+        # To look for each visit takes long. On most days all of them are selected; only of the
+        # first ones, the first views may be past their retention, unlike others of the visit.
+        whole = begun_on_whole_days(self.period, self.reader.first_day + 2)
         return [*here, f"(({whole}) OR visit IN {self._numbers(f'NOT ({whole})')})"]
 
     def _grouped(self, column: str, *conditions: str) -> str:

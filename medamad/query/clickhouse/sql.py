@@ -103,12 +103,15 @@ def begun_in(period: Period) -> list[str]:
     return conditions
 
 
-def begun_on_whole_days(period: Period) -> str:
-    """Return the condition that a visit began on a day that is in a period as a whole."""
-    conditions = []
+def begun_on_whole_days(period: Period, first: int) -> str:
+    """Return the condition that a visit began on a day that is in a period as a whole.
+
+    Its days are those from the day `first` on.
+    """
     # Times before the first day of a `Date` and after the last are on these, too.
     if period.start_ms is not None:
-        conditions.append(f"visit_day >= {_date(max(day_of(period.start_ms + DAY_MS - 1), 1))}")
+        first = max(first, day_of(period.start_ms + DAY_MS - 1), 1)
+    conditions = [f"visit_day >= {_date(first)}"]
     if period.end_ms is not None:
         conditions.append(f"visit_day < {_date(day_of(period.end_ms + 1))}")
     return every(conditions)

@@ -29,7 +29,7 @@ class WebsiteRows:
     cancellation: Cancellation
     texts: WebsiteTexts
     sets: Sets = field(init=False)
-    _settled: list[list[int]] = field(factory=list, init=False)
+    _cached: dict[str, Any] = field(factory=dict, init=False)
 
     @sets.default
     def _make_sets(self) -> Sets:
@@ -45,9 +45,21 @@ class WebsiteRows:
     @property
     def settled_days(self) -> Sequence[int]:
         """The days whose visits are rows of `visits`, ascending."""
-        if not self._settled:
-            self._settled.append(settled_days(self.client, self.cancellation.check))
-        return self._settled[0]
+        if "settled" not in self._cached:
+            self._cached["settled"] = settled_days(self.client, self.cancellation.check)
+        days: Sequence[int] = self._cached["settled"]
+        return days
+
+    @property
+    def first_day(self) -> int:
+        """The first day on which a visit began of which there is a view."""
+        if "first" not in self._cached:
+            rows = self.of_website("views", final=False)
+            self._cached["first"] = int(
+                self.run(f"SELECT min(visit_day) AS day FROM {rows}")["day"][0]
+            )
+        day: int = self._cached["first"]
+        return day
 
     def of_website(self, table: str, *conditions: str, final: bool = True) -> str:
         """Return a table's rows of the website that fulfil some conditions, as SQL has it.

@@ -56,10 +56,11 @@ def _insert(client: Client, table: Table, rows: Iterable[Row]) -> None:
 
 
 def _view(website: int, collector: int, view: Entry, by_id: Mapping[int, Entry]) -> Row:
-    first = by_id.get(view.get("visit") or view["id"], view)
+    visit = view.get("visit") or view["id"]
     return {
         "website": website,
-        "visit_day": day_of(first["time_ms"]),
+        # The first views that are deleted are those of the first days.
+        "visit_day": day_of(by_id[visit]["time_ms"]) if visit in by_id else 0,
         "visit": number_at(collector, view.get("visit") or 0),
         "view": number_at(collector, view["id"]),
         "time_ms": view["time_ms"],
