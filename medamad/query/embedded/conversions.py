@@ -1,8 +1,8 @@
 """The conversions of goals, found in the parts of a selection and in events without a view."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -17,11 +17,10 @@ from medamad.query.embedded.loops import lookup
 from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
 from medamad.query.embedded.selection import whole_visits
-from medamad.query.embedded.view_filter import SelectedViews, find_views
-from medamad.query.embedded.visit_figures import count_reached
-from medamad.query.embedded.visit_groups import selecting_views, selecting_views_of
+from medamad.query.embedded.view_filter import find_views
+from medamad.query.embedded.visit_figures import add_counts, count_reached, no_counts
 from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
-from medamad.query.period import ALWAYS
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import DayGap, Gap, Gaps, Query
 from medamad.query.sums import Amounts, Conversions, ReachedGoals
 from medamad.storage.segments.parts import EventColumns, ViewColumns
@@ -121,29 +120,23 @@ def find_conversions(
     with_times, with_visits = buckets is not None, query.with_visits
     found = [_look_for(goal, selection) for goal in goals]
     search, reached = search_of(found, selection.snapshot), None
-    loose = selection
-    without_view = matches_without_view(query) and not query.has_property_filter
-    if with_visits and query.filters_on(VIEW_CONDITIONS):
-        loose, without_view = whole_visits(selection), False
-        # If it selects all views that match, these are visits that have one in the period.
-        are_all = all(
-            selection.period.contains(*part.time_bounds) for part in selection.snapshot.parts
-        )
-        reached = count_reached(loose if are_all else selection, buckets, search)
-        for _ in add_selected_views(loose, search, found, with_times, loose):
-            pass
-    elif selection.filter.matches_all:
+    if selection.filter.matches_all:
         loose = add_all(selection, found, with_times=with_times)
         if with_visits:
             reached = count_reached(selection, buckets, search)
+        gaps = add_loose_events(loose, found, without_view=True, with_times=with_times)
+    elif with_visits:
+        reached = _add_visits(selection, search, found, buckets)
+        # Other selected views than those that are begun in the period select other visits.
+        if query.filters_on(VIEW_CONDITIONS) and not all(
+            selection.period.contains(*part.time_bounds) for part in selection.snapshot.parts
+        ):
+            reached = count_reached(selection, buckets, search)
+        gaps = _gaps_of_loose_events(selection, found)
     else:
-        adding = partial(add_selected_views, selection, search, found, with_times)
-        if with_visits:
-            reached = count_reached(selection, buckets, search, adding)
-        else:
-            for _ in adding(selection):
-                pass
-    gaps = add_loose_events(loose, found, without_view=without_view, with_times=with_times)
+        _add_parts(selection, search, found, with_times=with_times)
+        without_view = matches_without_view(query) and not query.has_property_filter
+        gaps = add_loose_events(selection, found, without_view=without_view, with_times=with_times)
     for rollup in selection.snapshot.rollups:
         if not all(
             selection.period.is_outside(*bounds)
@@ -195,8 +188,7 @@ def add_all(
         others = _add_kept_events(selection, events)
     for scanned, some in ((selection, pages), (others, events)):
         search = search_of(some, selection.snapshot)
-        for _ in _add_parts(scanned, search, some, with_times=with_times):
-            pass
+        _add_parts(scanned, search, some, with_times=with_times)
     return others
 
 
@@ -220,8 +212,7 @@ def _count_events(selection: Selection, goal: FoundConversions) -> CountedConver
     """Return the events in the period that reach a goal."""
     found = FoundConversions(goal.goal, goal.reaching, goal.revenue)
     search = search_of([found], selection.snapshot)
-    for _ in _add_parts(selection, search, [found], with_times=False):
-        pass
+    _add_parts(selection, search, [found], with_times=False)
     add_loose_events(selection, [found], without_view=True, with_times=False)
     codes = [np.repeat(each.amounts, each.times) for each in found.counted]
     amounts = np.concatenate([np.zeros(0, np.uint32), *codes])
@@ -230,11 +221,10 @@ def _count_events(selection: Selection, goal: FoundConversions) -> CountedConver
 
 def _add_parts(
     selection: Selection, search: GoalSearch, goals: Sequence[FoundConversions], *, with_times: bool
-) -> Iterator[ViewColumns]:
+) -> None:
     """Add the selected views that reach goals, and the events that are stored with their view.
 
-    Return each part, none of them merged, that may have some, after it has been added. `search`
-    looks for the goals. Times are slow to read.
+    `search` looks for the goals. Times are slow to read.
     """
     period = selection.period
     if not goals:
@@ -242,43 +232,78 @@ def _add_parts(
     amounts = _loose_amounts(selection, goals)
     for part in leaves(selection.snapshot.parts):
         selection.cancellation.check()
-        of_views, of_events = part.time_bounds, part.event_time_bounds
-        if period.is_outside(*of_views) and period.is_outside(*of_events):
+        if period.is_outside(*part.time_bounds) and period.is_outside(*part.event_time_bounds):
             continue
-        own = part.own
-        rows, of_goals = search.all_rows_in(part)
+        rows, _ = search.all_rows_in(part)
         is_selected = selection.filter.mask_of(part, rows)
-        for place, (each, of_goal) in enumerate(zip(goals, of_goals, strict=True)):
-            chosen = is_selected[of_goal]
-            _, events = search.rows_in(part, place)
-            if events is None:
-                views = rows[of_goal][chosen]
-                if not period.contains(*of_views):
-                    views = views[period.mask(part.time_ms[views])]
-                _add_views(part, views, each, amounts, with_times=with_times)
-            else:
-                events = events[chosen]
-                if not period.contains(*of_events):
-                    events = events[period.mask(own.time_ms[events])]
-                _add_events(own, events, each, with_times=with_times)
-        yield part
+        _add_part(
+            part,
+            is_selected,
+            search,
+            goals,
+            period=selection.period,
+            amounts=amounts,
+            with_times=with_times,
+        )
 
 
-def add_selected_views(
+def _add_part(
+    part: ViewColumns,
+    is_selected: Mask,
+    search: GoalSearch,
+    goals: Sequence[FoundConversions],
+    *,
+    period: Period,
+    amounts: "_LooseAmounts",
+    with_times: bool,
+) -> None:
+    """Add the conversions of a period by some views of a part and by their events.
+
+    `is_selected` has these of `GoalSearch.all_rows_in`.
+    """
+    own, (_, of_goals) = part.own, search.all_rows_in(part)
+    for place, (each, of_goal) in enumerate(zip(goals, of_goals, strict=True)):
+        chosen = is_selected[of_goal]
+        views, events = search.rows_in(part, place)
+        if events is None:
+            views = views[chosen]
+            if not period.contains(*part.time_bounds):
+                views = views[period.mask(part.time_ms[views])]
+            _add_views(part, views, each, amounts, with_times=with_times)
+        else:
+            events = events[chosen]
+            if not period.contains(*part.event_time_bounds):
+                events = events[period.mask(own.time_ms[events])]
+            _add_events(own, events, each, with_times=with_times)
+
+
+def _add_visits(
     selection: Selection,
     search: GoalSearch,
     goals: Sequence[FoundConversions],
-    with_times: bool,
-    among: Selection,
-) -> Iterator[SelectedViews]:
-    """Return what `selecting_views` does; of a selection, add each part before."""
-    if among is not selection:
-        yield from selecting_views(among)
-        return
-    for part in _add_parts(selection, search, goals, with_times=with_times):
-        selected = selecting_views_of(part, selection)
-        if selected is not None:
-            yield selected
+    buckets: Buckets | None,
+) -> NDArray[np.int64]:
+    """Add the conversions in the period of the visits that have a view which the filters match.
+
+    Return what `count_reached` does of these visits.
+    """
+    counts = no_counts(search, buckets)
+    for visits in whole_visits(selection).groups(ALWAYS):
+        rows, of_goals = search.all_rows_in(visits.part)
+        places = visits.places_of_rows(rows)
+        # All events of the visits are in the part.
+        _add_part(
+            visits.part,
+            places >= 0,
+            search,
+            goals,
+            period=selection.period,
+            amounts=_NO_AMOUNTS,
+            with_times=buckets is not None,
+        )
+        reached = [visits.at(places[of_goal]) for of_goal in of_goals]
+        add_counts(visits, reached, selection.period, buckets, counts)
+    return counts
 
 
 @frozen(eq=False)
@@ -287,6 +312,9 @@ class _LooseAmounts:
 
     codes: NDArray[Any]
     views: NDArray[np.uint64]
+
+
+_NO_AMOUNTS: Final = _LooseAmounts(np.zeros(0, np.uint32), np.zeros(0, np.uint64))
 
 
 def _loose_amounts(selection: Selection, goals: Sequence[FoundConversions]) -> _LooseAmounts:
@@ -353,14 +381,39 @@ def add_loose_events(
     goals = [each for each in goals if each.goal.path is None]
     if not goals:
         return set()
-    snapshot, cancellation = selection.snapshot, selection.cancellation
-    event_filter = EventFilter(
-        snapshot, selection.period, selection.filter, without_view, cancellation
+    selected, gaps = _event_filter(selection, without_view=without_view).loose(
+        _loose_events(selection), _wanted_properties(goals)
     )
-    revenues = [each.revenue for each in goals if each.revenue is not None]
-    wanted = _any([*(each.reaching for each in goals), *revenues])
-    selected, gaps = event_filter.loose(list(loose_events(snapshot, cancellation)), wanted)
     for each in goals:
         rows = np.flatnonzero(lookup(selected.property, each.reaching))
         _add_events(selected, rows, each, with_times=with_times)
     return gaps
+
+
+def _gaps_of_loose_events(selection: Selection, goals: Sequence[FoundConversions]) -> set[DayGap]:
+    """Return the gaps of `add_loose_events` under a filter."""
+    goals = [each for each in goals if each.goal.path is None]
+    if not goals:
+        return set()
+    event_filter = _event_filter(selection, without_view=False)
+    return event_filter.gaps(_loose_events(selection), _wanted_properties(goals))
+
+
+def _event_filter(selection: Selection, *, without_view: bool) -> EventFilter:
+    return EventFilter(
+        selection.snapshot,
+        selection.period,
+        selection.filter,
+        without_view,
+        selection.cancellation,
+    )
+
+
+def _loose_events(selection: Selection) -> list[EventColumns]:
+    return list(loose_events(selection.snapshot, selection.cancellation))
+
+
+def _wanted_properties(goals: Sequence[FoundConversions]) -> Mask:
+    """Return the properties that reach goals or are amounts."""
+    revenues = [each.revenue for each in goals if each.revenue is not None]
+    return _any([*(each.reaching for each in goals), *revenues])

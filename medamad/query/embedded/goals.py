@@ -107,15 +107,11 @@ class GoalSearch:
         ends = list(accumulate(map(len, rows), initial=0))
         return np.concatenate([_NO_ROWS, *rows]), list(starmap(slice, pairwise(ends)))
 
-    def have_reached(self, visits: PartVisits) -> NDArray[np.bool_]:
-        """Return which of n visits reached each goal, shape (goals, n)."""
+    def have_reached(self, visits: PartVisits) -> list[Mask]:
+        """Return which of n visits reached each goal, shape (n,)."""
         rows, of_goals = self.all_rows_in(visits.part)
         places = visits.places_of_rows(rows)
-        reached = np.zeros((len(self.goals), len(visits)), np.bool_)
-        for mask, of_goal in zip(reached, of_goals, strict=True):
-            found = places[of_goal]
-            mask[found[found >= 0]] = True
-        return reached
+        return [visits.at(places[of_goal]) for of_goal in of_goals]
 
     def _find_rows(
         self, part: ViewColumns, place: int

@@ -349,16 +349,39 @@ class EventFilter:
         self, pieces: Sequence[EventColumns], properties: Mask | None
     ) -> tuple[EventColumns, set[DayGap]]:
         """Return the matching events among loose ones, and the gaps of those whose view is gone."""
-        events: EventColumns = joined(pieces)
+        events = self._wanted(pieces, properties)
+        if self.views.matches_all or not len(events):
+            return events, set()
+        mask = np.full(len(events), self.without_view)
+        is_found = np.zeros(len(events), np.bool_)
+        for part, rows, of_rows in self._views_of(events):
+            is_found[rows] = True
+            mask[rows] = self.views.mask_of(part, of_rows)
+        is_gone, gaps = self._views_gone(events, is_found)
+        return _some(events, mask & ~is_gone), gaps
+
+    def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:
+        """Return the gaps of `loose` alone."""
+        if not self.snapshot.rollup_segments:
+            return set()
+        events = self._wanted(pieces, properties)
+        is_found = np.zeros(len(events), np.bool_)
+        for _, rows, _ in self._views_of(events):
+            is_found[rows] = True
+        return self._views_gone(events, is_found)[1]
+
+    def _wanted(self, pieces: Sequence[EventColumns], properties: Mask | None) -> EventColumns:
+        """Return the events of the period with some properties."""
+        events = joined(pieces)
         mask = self.period.mask(events.time_ms)
         if properties is not None:
             mask &= properties.take(events.property)
-        events = _some(events, mask)
-        gaps: set[DayGap] = set()
-        if self.views.matches_all or not len(events):
-            return events, gaps
-        mask = np.full(len(events), self.without_view)
-        is_found = np.zeros(len(events), np.bool_)
+        return _some(events, mask)
+
+    def _views_of(
+        self, events: EventColumns
+    ) -> Iterator[tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]]:
+        """Return parts, rows of events whose views they have, and the rows of these views."""
         of_views = np.flatnonzero(events.view)
         order = of_views[np.argsort(events.view[of_views], kind="stable")]
         views = events.view[order].astype(np.int64)
@@ -366,16 +389,18 @@ class EventFilter:
             self.cancellation.check()
             found, places = find_ascending(part, views)
             if len(found):
-                indices = order[found]
-                is_found[indices] = True
-                mask[indices] = self.views.mask_of(part, places)
+                yield part, order[found], places
+
+    def _views_gone(self, events: EventColumns, is_found: Mask) -> tuple[Mask, set[DayGap]]:
+        """Return which events are of views of which a rollup is left, and the gaps of its days."""
+        gone, gaps = np.zeros(len(events), np.bool_), set()
         for rollup in self.snapshot.rollups:
             low, high = rollup.sequence_bounds
             is_gone = ~is_found & (events.view >= max(low, 1)) & (events.view <= high)
             if is_gone.any():
-                mask[is_gone] = False
+                gone |= is_gone
                 gaps.add((Gap.FIGURES, rollup.day))
-        return _some(events, mask), gaps
+        return gone, gaps
 
 
 def _begins(events: NDArray[np.unsignedinteger[Any]]) -> RowMask:

@@ -122,23 +122,24 @@ def matching_visits(
     )
 
 
-def whole_visits(selection: Selection) -> Selection:
-    """Return the selection of all views of the visits that have a view which matches the filters.
+def whole_visits(selection: Selection) -> FoundVisits:
+    """Return the visits that have a view which matches the filters, in the period or outside.
 
-    That view may be outside the period, and views without a visit are not selected.
+    They include all of those that have views or events in the period.
     """
+    if isinstance(visits := selection.filter.only_visits, FoundVisits):
+        return visits
     snapshot, cancellation = selection.snapshot, selection.cancellation
     search = _VisitSearch.during(snapshot, selection.period, cancellation)
 
     def find_views(among: Selection) -> Iterator[SelectedViews]:
         return evolve(search, snapshot=among.snapshot).views(selection.filter)
 
-    visits = FoundVisits(
+    return FoundVisits(
         snapshot,
         cancellation,
         lambda: _matching_groups(snapshot, cancellation, find_views, _VisitTests()),
     )
-    return evolve(selection, filter=ViewFilter({}, None, visits))
 
 
 def _matching_groups(

@@ -1,6 +1,6 @@
 """The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,12 +20,7 @@ from medamad.query.embedded.rollup_visits import (
 )
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import MASKS
-from medamad.query.embedded.visit_groups import (
-    FindViews,
-    of_whole_visits,
-    selecting_views,
-    visits_in_groups,
-)
+from medamad.query.embedded.visit_groups import of_whole_visits, visits_in_groups
 from medamad.query.embedded.visit_sums import (
     Amounts,
     Beginnings,
@@ -40,7 +35,8 @@ from medamad.query.embedded.visit_sums import (
     split_keys,
     sum_visits,
 )
-from medamad.query.filters import cached_mask
+from medamad.query.embedded.visits import PartVisits
+from medamad.query.filters import Mask, cached_mask
 from medamad.query.period import Period
 from medamad.query.request import Gaps
 from medamad.query.sums import (
@@ -73,12 +69,10 @@ def count_reached(
     selection: Selection,
     buckets: Buckets | None,
     search: GoalSearch,
-    find_views: FindViews = selecting_views,
 ) -> NDArray[np.int64]:
     """Return the number of selected visits, and for each goal of those that reached it.
 
     By the bucket in which they began, or of all: shape (1 + goals, n), or (1 + goals, 1).
-    `find_views` is for `visits_in_groups`, which is used under a filter.
     """
     if selection.filter.matches_all:
         slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
@@ -90,16 +84,41 @@ def count_reached(
         return np.stack(
             [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
         )
-    size = 1 if buckets is None else len(buckets.dates)
-    counts = np.zeros((1 + len(search.goals), size), np.int64)
-    for visits, _ in visits_in_groups(selection, find_views):
-        masks = [np.ones(len(visits), np.bool_), *search.have_reached(visits)]
-        if buckets is None:
-            counts[:, 0] += [np.count_nonzero(mask) for mask in masks]
-            continue
-        places = buckets.of(visits.part.time_ms[visits.begins])
-        counts += [np.bincount(places[mask], minlength=size) for mask in masks]
+    counts = no_counts(search, buckets)
+    for visits, _ in visits_in_groups(selection):
+        add_counts(visits, search.have_reached(visits), selection.period, buckets, counts)
     return counts
+
+
+def no_counts(search: GoalSearch, buckets: Buckets | None) -> NDArray[np.int64]:
+    """Return what `count_reached` does of no visits."""
+    size = 1 if buckets is None else len(buckets.dates)
+    return np.zeros((1 + len(search.goals), size), np.int64)
+
+
+def add_counts(
+    visits: PartVisits,
+    reached: Iterable[Mask],
+    period: Period,
+    buckets: Buckets | None,
+    counts: NDArray[np.int64],
+) -> None:
+    """Add those of some visits that began in a period to `counts`, as `count_reached` has them.
+
+    `reached` has which of them reached each goal.
+    """
+    masks = [np.ones(len(visits), np.bool_), *reached]
+    is_inside = period.contains(*visits.part.time_bounds)
+    if buckets is None and is_inside:
+        counts[:, 0] += list(map(np.count_nonzero, masks))
+        return
+    begins_ms = visits.part.time_ms[visits.begins]
+    is_begun = period.mask(begins_ms)
+    if buckets is None:
+        counts[:, 0] += [np.count_nonzero(mask & is_begun) for mask in masks]
+        return
+    places = buckets.of(begins_ms)
+    counts += [np.bincount(places[mask & is_begun], minlength=counts.shape[1]) for mask in masks]
 
 
 def _slot_ms(period: Period, buckets: Buckets | None) -> int:

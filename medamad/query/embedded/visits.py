@@ -88,6 +88,12 @@ class PartVisits:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
         return self._places().take(first_rows(self.columns, rows), mode="wrap")
 
+    def at(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return which of the visits are at any of some places, shape (n,); -1 is none."""
+        mask = np.zeros(len(self) + 1, np.bool_)
+        mask[places] = True
+        return mask[:-1]
+
     def _places(self) -> NDArray[np.int32]:
         if self._place_of is None:
             self._place_of = place_table(self.begins, len(self.part))
