@@ -20,6 +20,7 @@ from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
+from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.format import Segment
 from medamad.storage.segments.gathered import GatheredViews, gather
 from medamad.storage.segments.parts import (
@@ -37,7 +38,7 @@ from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import (
     begun_in,
     find_ascending,
-    rows_of_visits,
+    sequences_of,
     visits_of_views,
 )
 
@@ -260,8 +261,8 @@ class FoundVisits:
     snapshot: Snapshot
     cancellation: Cancellation
     _find_groups: Callable[[], Iterable[PartVisits]]
-    _begins: dict[int, NDArray[np.uint32]] = field(factory=dict, init=False)
-    """The rows of the first views of those that are in one part, by its first sequence number.
+    _own: dict[int, "_OwnVisits"] = field(factory=dict, init=False)
+    """Those that are in one part, by its first sequence number.
 
     To keep parts open would keep what they read.
     """
@@ -269,9 +270,9 @@ class FoundVisits:
     """The groups of gathered views."""
     _numbers: Numbers = field(default=NO_NUMBERS, init=False)
     """The numbers of their visits, ascending."""
+    _views: Numbers = field(default=NO_NUMBERS, init=False)
+    """The sequence numbers of the views of their visits, ascending."""
     _is_complete: bool = field(default=False, init=False)
-    _masks: dict[int, RowMask] = field(factory=dict, init=False)
-    """What `mask` returned of parts: a report may ask for several sums of each."""
 
     def groups(self, period: Period) -> Iterator[PartVisits]:
         """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
@@ -284,9 +285,10 @@ class FoundVisits:
         """Return the rows of the first views that a part has, ascending."""
         self._complete()
         rows = find_ascending(part, self._numbers)[1]
-        found = np.concatenate([self._begins_of(part), rows])
-        found.sort()
-        return found
+        own = self._own_of(part)
+        # Sorting what is sorted, as nearly here, takes one look at each.
+        begins = _NO_ROWS if own is None else own.begins.astype(np.intp)
+        return np.sort(np.concatenate([begins, rows]), kind="stable")
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a view of the visits, without looking at its views."""
@@ -294,29 +296,22 @@ class FoundVisits:
             return True
         self._complete()
         first, last = part.sequence_bounds
-        has_own = any(first <= begin <= last for begin in self._begins)
-        has_shared = len(self._numbers) > 0 and 0 < part.first_visit <= self._numbers[-1]
-        return bool(has_own or (has_shared and last >= self._numbers[0]))
+        has_own = any(first <= begin <= last for begin in self._own)
+        low, high = np.searchsorted(self._views, (first, last + 1))
+        return has_own or bool(low < high)
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part belong to the visits."""
         self._complete()
-        first = part.sequence_bounds[0]
-        mask = None if isinstance(part, GatheredViews) else self._masks.get(first)
-        if mask is None:
-            mask = LOOPS.mask_visits(part.visits().offsets, self._begins_of(part))
-            shared = rows_of_visits(part, self._numbers)
-            if len(shared):
-                mask = mask.with_rows(shared)
-            if not isinstance(part, GatheredViews):
-                self._masks[first] = mask
-        return mask
+        shared = find_ascending(part, self._views)[1]
+        own = self._own_of(part)
+        if own is None:
+            return RowMask.of_none(len(part)).with_rows(shared)
+        mask = own.mask(part)
+        return mask.with_rows(shared) if len(shared) else mask
 
-    def _begins_of(self, part: ViewColumns) -> NDArray[np.intp]:
-        if isinstance(part, GatheredViews):
-            return _NO_ROWS
-        begins = self._begins.get(part.sequence_bounds[0])
-        return _NO_ROWS if begins is None else begins.astype(np.intp)
+    def _own_of(self, part: ViewColumns) -> "_OwnVisits | None":
+        return None if isinstance(part, GatheredViews) else self._own.get(part.sequence_bounds[0])
 
     def _complete(self) -> None:
         if not self._is_complete:
@@ -324,27 +319,56 @@ class FoundVisits:
                 pass
 
     def _look(self) -> Iterator[PartVisits]:
-        begins: dict[int, NDArray[np.uint32]] = {}
+        own: dict[int, _OwnVisits] = {}
         shared: list[PartVisits] = []
         for visits in self._find_groups():
             if isinstance(visits.part, GatheredViews):
                 shared.append(visits)
             else:
-                begins[visits.part.sequence_bounds[0]] = visits.begins.astype(np.uint32)
+                own[visits.part.sequence_bounds[0]] = _OwnVisits.of(visits)
             yield visits
-        self._begins, self._shared = begins, shared
+        self._own, self._shared = own, shared
         self._numbers = joined_numbers(visits.numbers for visits in shared)
+        self._views = joined_numbers(
+            sequences_of(visits.part, visits.views()[0]) for visits in shared
+        )
         self._is_complete = True
 
     def _again(self, period: Period) -> Iterator[PartVisits]:
         """Return the groups that were found, as far as they may have visits of a period."""
         for part in self.snapshot.leaves():
             self.cancellation.check()
-            begins = self._begins.get(part.sequence_bounds[0])
-            if begins is not None and not period.is_outside(*part.time_bounds):
-                views = SelectedViews(part, begins.astype(np.intp))
-                yield visits_with(self.snapshot.texts, views, NO_NUMBERS)
+            own = self._own_of(part)
+            if own is not None and not period.is_outside(*part.time_bounds):
+                yield own.visits_of(self.snapshot.texts, part)
         yield from self._shared
+
+
+@define(eq=False)
+class _OwnVisits:
+    """Some of the visits that begin in a part: their first views, and `PartVisits.index`."""
+
+    begins: NDArray[np.uint32]
+    index: NDArray[np.uint32] | None
+    _mask: RowMask | None = None
+
+    @classmethod
+    def of(cls, visits: PartVisits) -> "_OwnVisits":
+        """Return visits without their part."""
+        index = None if visits.index is None else visits.index.astype(np.uint32)
+        return cls(visits.begins.astype(np.uint32), index)
+
+    def visits_of(self, texts: CodeTexts, part: ViewColumns) -> PartVisits:
+        """Return the visits of the part."""
+        index = None if self.index is None else self.index.astype(np.intp)
+        columns = part.visits()
+        return PartVisits(texts, part, columns, self.begins.astype(np.intp), index, mask=self._mask)
+
+    def mask(self, part: ViewColumns) -> RowMask:
+        """Return which views of the part are of the visits: a report may need several sums."""
+        if self._mask is None:
+            self._mask = LOOPS.mask_visits(part.visits().offsets, self.begins.astype(np.intp))
+        return self._mask
 
 
 def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:

@@ -5,7 +5,7 @@ by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import place_table
+from medamad.query.embedded.loops import ONES, CodeTable, PartViews, RowMask, place_table
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import Period
 from medamad.storage.dictionary.decode import CodeTexts
@@ -21,6 +21,7 @@ from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
 from medamad.storage.segments.visit_numbers import find_ascending, sequences_of
 
 T = TypeVar("T")
+_ZEROS: Final = CodeTable(np.array([True]))
 
 
 @define(eq=False)
@@ -38,6 +39,8 @@ class PartVisits:
     index: NDArray[np.intp] | None = None
     _place_of: NDArray[np.int32] | None = None
     """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
+    _mask: RowMask | None = None
+    """Which views are theirs; None if unknown."""
 
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
@@ -74,11 +77,18 @@ class PartVisits:
 
     def codes_of_pages(self) -> NDArray[np.integer[Any]]:
         """Return the code of each page that each of them saw, shape (pairs of both,)."""
-        rows, _ = self.views()
-        is_repeat = np.zeros(len(self.part), np.bool_)
-        is_repeat[self.columns.repeats] = True
-        codes: NDArray[np.integer[Any]] = self.part.codes(Dimension.PATH)[rows[~is_repeat[rows]]]
+        is_repeat = np.zeros(len(self.part), np.uint8)
+        is_repeat[self.columns.repeats] = 1
+        views = PartViews(0, len(self.part), [self.mask(), is_repeat])
+        rows = LOOPS.select(views, [ONES, _ZEROS])
+        codes: NDArray[np.integer[Any]] = self.part.codes(Dimension.PATH)[rows]
         return codes
+
+    def mask(self) -> RowMask:
+        """Return which views of the part are theirs."""
+        if self._mask is None:
+            self._mask = LOOPS.mask_visits(self.columns.offsets, self.begins)
+        return self._mask
 
     def views(self) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
         """Return the rows of their views, ascending, and the place of the visit of each."""
@@ -105,7 +115,7 @@ class PartVisits:
             return self
         index = np.flatnonzero(mask)
         index = index if self.index is None else self.index[index]
-        return evolve(self, begins=self.begins[mask], index=index, place_of=None)
+        return evolve(self, begins=self.begins[mask], index=index, place_of=None, mask=None)
 
     def begun_in(self, period: Period) -> "PartVisits":
         """Return the visits that began in a period."""
