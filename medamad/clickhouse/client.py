@@ -283,9 +283,9 @@ class Client:
     ) -> bytes:
         at = urlsplit(url)
         target = f"{at.path or '/'}?{urlencode(settings)}"
-        sent = {
-            "X-ClickHouse-User": self.connecting.user,
-            "X-ClickHouse-Key": self.connecting.password,
+        sent: dict[str, str | bytes] = {
+            "X-ClickHouse-User": self.connecting.user.encode(),
+            "X-ClickHouse-Key": self.connecting.password.encode(),
             **headers,
         }
         for connection in self._connections(url, at):

@@ -14,6 +14,7 @@ from support.daemon import until
 
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting, Refused, Unavailable
 
+REASON = b"there is a reason"
 HANGS = 0
 OK = 200
 
@@ -58,8 +59,10 @@ class _Answers(BaseHTTPRequestHandler):
         self.send_response(OK if self.stand_in.code == OK else 500)
         if self.stand_in.code not in (OK, HANGS):
             self.send_header("X-ClickHouse-Exception-Code", str(self.stand_in.code))
-        self.send_header("Content-Length", "0")
+            self.send_header("Connection", "close")
+        self.send_header("Content-Length", str(len(REASON)))
         self.end_headers()
+        self.wfile.write(REASON)
 
     def log_message(self, *_arguments: object) -> None:
         pass
@@ -95,7 +98,7 @@ def test_no_other_server_is_asked_where_that_cannot_help(
     both: tuple[StandIn, StandIn], client: Client, code: int, error: type[ClickHouseError]
 ) -> None:
     both[0].code = code
-    with pytest.raises(error):
+    with pytest.raises(error, match="there is a reason"):
         client.run("SELECT 1")
     assert [each.asked for each in both] == [1, 0]
 
