@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from attrs import define, field
-from support.clickhouse.rows import send
-from support.clickhouse.servers import CLUSTER, Server
+from support.clickhouse.rows import AWKWARD, send
+from support.clickhouse.servers import SHARDS, Server
 from support.query.hits import NOON, event, view
 from support.query.oracle import Entry, Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, VALUES, ZONES, RandomTraffic
@@ -53,7 +53,7 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
         layout, suffix = Layout(), ""
     else:
         servers = request.getfixturevalue("shards")
-        layout, suffix = Layout(CLUSTER, is_replicated=False), "_local"
+        layout, suffix = SHARDS, "_local"
     clients = [each.client(DATABASE) for each in servers]
     for client in clients:
         create_tables(client, layout)
@@ -116,21 +116,6 @@ def test_random_queries_of_each_statistic_match_the_oracle(cluster: Cluster, end
     rng = random.Random(endpoint)  # noqa: S311
     traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
     check(cluster, traffic, (200, 60), [endpoint] * 2)
-
-
-AWKWARD = (
-    "",
-    'it\'s "quoted" `so`',
-    "back\\slash \\N \\x00 \\' \\",
-    "NUL\x00 in \x00 between",
-    "tab\tline\nend\r\n",
-    "emoji 👩‍👩‍👧‍👦 and é",
-    "مرحبا بالعالم \u202e right to left",
-    '--boundary\r\nContent-Disposition: form-data; name="query"\r\n\r\nSELECT 2',
-    "{p:String} ? %s %00 &a=b#c set0",
-    "not UTF-8, as it is stored: \ufffd",
-    "long " * 13_000,
-)
 
 
 def awkward_hits() -> tuple[list[Entry], list[Entry]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.clickhouse.daemon import command, initialized
-from support.clickhouse.servers import CLUSTER, Server
+from support.clickhouse.servers import CLUSTER, SHARDS, Server
 from support.daemon import Client, Daemon, free_port, until
 
 from medamad.clickhouse import tables
@@ -91,8 +91,7 @@ def test_servers_that_share_nothing_each_get_their_tables(
     for _ in range(2):
         initialized(daemon)
     for each in shards:
-        layout = tables.Layout(CLUSTER, is_replicated=False)
-        tables.check_tables(each.client("nothing_shared"), layout)
+        tables.check_tables(each.client("nothing_shared"), SHARDS)
         found = each.client("nothing_shared").query(
             "SELECT count() AS n FROM nothing_shared.views_local"
         )

@@ -6,12 +6,12 @@ from zoneinfo import ZoneInfo
 import pytest
 import pytest_twisted
 from support.clickhouse.collector import Collector, flush, start, stored
-from support.clickhouse.servers import CLUSTER, Server
+from support.clickhouse.servers import SHARDS, Server, sharded
 from support.daemon import until
 from support.storage.hits import DAY_MS, NOW_MS, a_view, event, views
 
 from medamad.clickhouse import tables
-from medamad.clickhouse.client import Client, Connecting
+from medamad.clickhouse.client import Client
 from medamad.clickhouse.native import Values
 from medamad.cluster.removal import Removal
 from medamad.domain.dimensions import VIEW_DIMENSIONS
@@ -19,15 +19,6 @@ from medamad.domain.zones import day_at, start_of_day
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
-
-LAYOUT = tables.Layout(CLUSTER, is_replicated=False)
-
-
-def sharded(shards: tuple[Server, Server], database: str) -> Client:
-    for each in shards:
-        tables.create_tables(each.client(database), LAYOUT)
-    urls = [each.url for each in shards]
-    return shards[0].client_of(Connecting(urls=urls, database=database))
 
 
 def counts(client: Client) -> dict[tuple[str, int], int]:
@@ -45,7 +36,7 @@ async def test_a_deleted_website_is_gone_from_every_shard(
     shards: tuple[Server, Server], tmp_path: Path
 ) -> None:
     client = sharded(shards, "deleted_website")
-    collector = Collector(start(tmp_path), client, LAYOUT)
+    collector = Collector(start(tmp_path), client, SHARDS)
     store = collector.store
     first = await store.add_website("example.com", 1)
     await store.add_website("other.example", 1)
@@ -63,7 +54,7 @@ async def test_a_deleted_website_is_gone_from_every_shard(
     spool = collector.store.spool
     assert spool is not None
     assert spool.marks.deleted == (1,)
-    until(lambda: Removal(client, LAYOUT).remove_websites(spool.marks.deleted))
+    until(lambda: Removal(client, SHARDS).remove_websites(spool.marks.deleted))
     expected = {key: count for key, count in before.items() if key[1] == 2} | {("views", 2): 3}
     assert counts(client) == expected
     await collector.store.forget_deleted([1])
@@ -107,7 +98,7 @@ def test_a_table_deletes_one_thing_after_the_other(shards: tuple[Server, Server]
     local = client.table("views_local")
     for each in shards:
         each.client("one_at_a_time").run(f"SYSTEM STOP MERGES {local}")
-    removal = Removal(client, LAYOUT)
+    removal = Removal(client, SHARDS)
     for _ in range(3):
         assert not removal.remove_websites([1])
         removal.remove_before({1: 1_000})
@@ -147,7 +138,7 @@ async def test_what_is_past_its_retention_goes_as_it_does_from_a_store(
         await store.add_website("example.com", 1)
         await store.add_website("kept.example", 1)
         await store.append(hits)
-    collector = Collector(stores[0], client, LAYOUT)
+    collector = Collector(stores[0], client, SHARDS)
     await collector.ship()
     due_ms = midnight_ms + 10 * DAY_MS + 3_600_000
     times_ms = stores[0].maintenance.retained_since_ms(due_ms)
@@ -155,7 +146,7 @@ async def test_what_is_past_its_retention_goes_as_it_does_from_a_store(
     await stores[1].maintain(due_ms)
     left = times_in(stores[1])
     assert (len(left["views"]), len(left["events"])) == (3, 4)
-    Removal(client, LAYOUT).remove_before(times_ms)
+    Removal(client, SHARDS).remove_before(times_ms)
     for table in left:
         until(lambda of=table: sorted(collector.rows_of(of, "time_ms", "time_ms")) == left[of])
     for store in stores:

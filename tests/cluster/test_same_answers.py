@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 from attrs import frozen
-from support.clickhouse.servers import CLUSTER, Server
+from support.clickhouse.servers import SHARDS, Server
 from support.recorded_requests import RECORDED
 from support.web.client import Answer, Browser
 from support.web.daemon_in_memory import NOW, build_server
@@ -123,7 +123,7 @@ def both(
         create_tables(client, layout := Layout())
     else:
         shards: tuple[Server, Server] = request.getfixturevalue("shards")
-        layout = Layout(CLUSTER, is_replicated=False)
+        layout = SHARDS
         for each in shards:
             create_tables(each.client("same_answers"), layout)
         client = shards[0].client("same_answers")

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.clickhouse.servers import CLUSTER, Server
+from support.clickhouse.rows import AWKWARD
+from support.clickhouse.servers import CLUSTER, SHARDS, Server, sharded
 
 from medamad.clickhouse import client as clients
 from medamad.clickhouse import tables
@@ -14,19 +15,6 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.zones import DAY_MS
 
 Row = dict[str, Any]
-AWKWARD = (
-    "",
-    'it\'s "quoted" `so`',
-    "back\\slash \\N \\x00 \\' \\",
-    "NUL\x00 in \x00 between",
-    "tab\tline\nend\r\n",
-    "emoji 👩‍👩‍👧‍👦 and é",
-    "مرحبا بالعالم \u202e right to left",
-    '--boundary\r\nContent-Disposition: form-data; name="query"\r\n\r\nSELECT 2',
-    "{p:String} ? %s %00 &a=b#c",
-    "not UTF-8: \udcff\udc80",
-    "long " * 13_000,
-)
 
 
 def a_view(view: int, duration_ms: int = 0, *, visit: int = 0, path: str = "/") -> Row:
@@ -45,13 +33,6 @@ def single(server: Server) -> Client:
     client = server.client("it's `a` database")
     tables.create_tables(client, tables.Layout())
     return client
-
-
-def sharded(shards: tuple[Server, Server], database: str) -> Client:
-    layout = tables.Layout(CLUSTER, is_replicated=False)
-    for each in shards:
-        tables.create_tables(each.client(database), layout)
-    return shards[0].client(database)
 
 
 def test_a_view_is_there_once_with_its_longest_duration(single: Client) -> None:
@@ -105,7 +86,7 @@ def test_tables_of_another_version_are_refused(
 
 
 SINGLE = tables.Layout()
-SHARDS = tables.Layout(CLUSTER, is_replicated=False)
+TEXTS = (*AWKWARD, "not UTF-8: \udcff\udc80")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +199,7 @@ def test_a_database_of_something_else_is_left_as_it_is(server: Server) -> None:
     assert found["name"] == ["texts"]
 
 
-@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_awkward_texts_arrive_as_they_are(single: Client, text: str) -> None:
     insert(single, a_view(1000, path=text))
     upload = Upload({"text": "String"}, {"text": [text, "another"]})

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from support.query.hits import HIT_OF_ITS_OWN
 from support.query.oracle import Entry, pairs_of
@@ -13,6 +13,21 @@ from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, Table, day_of, numbe
 from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, property_text
 
 Row = Mapping[str, Any]
+
+AWKWARD: Final = (
+    "",
+    'it\'s "quoted" `so`',
+    "back\\slash \\N \\x00 \\' \\",
+    "NUL\x00 in \x00 between",
+    "tab\tline\nend\r\n",
+    "emoji 👩‍👩‍👧‍👦 and é",
+    "مرحبا بالعالم \u202e right to left",
+    '--boundary\r\nContent-Disposition: form-data; name="query"\r\n\r\nSELECT 2',
+    "{p:String} ? %s %00 &a=b#c set0",
+    "not UTF-8, as it is stored: \ufffd",
+    "long " * 13_000,
+)
+"""Texts that something between a filter and a table might take for something else."""
 
 
 def send(

@@ -21,6 +21,7 @@ from attrs import field, frozen
 from support.daemon import PATIENCE_S, free_port
 
 from medamad.clickhouse.client import Client, Connecting, Unavailable
+from medamad.clickhouse.tables import Layout, create_tables
 
 PACKAGE: Final = "@chdb/lib-linux-x64-gnu@26.7.3-stable.1"
 SHA512: Final = (
@@ -28,6 +29,7 @@ SHA512: Final = (
     "a6ba48ca9f62016bad1cd81fe059435cb858ce3235a8a2b408082a81563e70a7"
 )
 CLUSTER: Final = "two-shards"
+SHARDS: Final = Layout(CLUSTER, is_replicated=False)
 
 _FOREVER: Final = (
     "SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP;"
@@ -106,6 +108,14 @@ def servers(folder: Path, count: int) -> Iterator[Sequence[Server]]:
         for server in started:
             await_answer(server)
         yield started
+
+
+def sharded(shards: Sequence[Server], database: str) -> Client:
+    """Make the tables of SHARDS in a new database; return a client of all servers."""
+    for each in shards:
+        create_tables(each.client(database), SHARDS)
+    urls = [each.url for each in shards]
+    return shards[0].client_of(Connecting(urls=urls, database=database))
 
 
 def server_config(tcp_ports: Sequence[int]) -> str:
