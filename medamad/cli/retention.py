@@ -1,9 +1,10 @@
 """`medamad retention`: show how long views are kept, what is stored and what would be removed."""
 
+import os
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
 from typing import Any, Final, get_args
 
@@ -21,10 +22,13 @@ from medamad.cli.support import (
     print_warning,
     whole,
 )
-from medamad.config.settings import retention
+from medamad.config.schema import Config
+from medamad.config.settings import cluster_settings, retention
+from medamad.domain.errors import Unavailable
+from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Cutoff, Forecast, cutoff_of
 from medamad.storage.environment.trusted_clock import doubt_warning
-from medamad.storage.offline import open_reader
+from medamad.storage.offline import StoreReader, open_reader
 from medamad.storage.settings import After, Keep, unregistered_warning
 
 EXAMPLES: Final = (
@@ -80,7 +84,7 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
     lines: list[str] = []
     damaged, has_past = 0, False
     with open_reader(data_dir) as reader:
-        reader.check_is_whole()
+        forecast = _forecast_of(effective.config, reader)
         websites = reader.websites()
         registered = {website.hostname for website in websites}
         left_ms = reader.doubt_left_ms(now_ms)
@@ -88,7 +92,7 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
             keep = _tried(given.of(website.hostname, registered), arguments)
             is_dry_run = arguments.dry_run or is_trial
             bound = cutoff_of(keep, given.zone, now_ms)
-            found = reader.forecast(website, bound if is_dry_run else None)
+            found = forecast(website, bound if is_dry_run else None)
             has_past |= found.due_days > 0 or _has_past(found, bound)
             for place in found.damaged:
                 print_error(place)
@@ -109,6 +113,32 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
     for hostname in given.unregistered(registered):
         print_warning(unregistered_warning(hostname))
     return 1 if damaged else 0
+
+
+def _forecast_of(
+    config: Config, reader: StoreReader
+) -> Callable[[Website, Cutoff | None], Forecast]:
+    """Return what forecasts for a website, in the store or in the cluster that has the hits."""
+    cluster = cluster_settings(config, os.environ)
+    if cluster is None:
+        reader.check_is_whole()
+        return reader.forecast
+    # Only with a cluster.
+    from medamad.clickhouse.client import ClickHouseError  # noqa: PLC0415
+    from medamad.cluster.removal import Removal  # noqa: PLC0415
+    from medamad.daemon.shipping import client_of, layout_of  # noqa: PLC0415
+
+    def forecast(website: Website, bound: Cutoff | None) -> Forecast:
+        client = client_of(cluster)
+        try:
+            before_ms = None if bound is None else bound.before_ms
+            return Removal(client, layout_of(cluster)).forecast(website.number, before_ms)
+        except ClickHouseError as error:
+            raise Unavailable(str(error), retry_after=0) from error
+        finally:
+            client.close()
+
+    return forecast
 
 
 def _has_past(found: Forecast, bound: Cutoff | None) -> bool:

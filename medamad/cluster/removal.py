@@ -1,4 +1,7 @@
-"""Delete rows in the cluster: of deleted websites, and those that are past their retention."""
+"""Delete rows in the cluster: of deleted websites, and those that are past their retention.
+
+And forecast what retention would delete.
+"""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -7,7 +10,9 @@ from typing import Final
 from attrs import frozen
 
 from medamad.clickhouse.client import Client, quoted
+from medamad.clickhouse.native import Columns
 from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, VISITS, Layout, Table, day_of, literal
+from medamad.storage.compaction.retention import Forecast
 
 _WITH_TIMES: Final = (VIEWS, EVENTS, VISITS)
 _IN_BACKGROUND: Final = {"mutations_sync": 0, "distributed_ddl_task_timeout": 0}
@@ -48,6 +53,52 @@ class Removal:
             for table in _WITH_TIMES:
                 self._delete(table, expired)
 
+    def forecast(self, website: int, before_ms: int | None) -> Forecast:
+        """Return what is kept of a website, and what is from before a time, None for no time.
+
+        Bytes are the website's share of the tables of views and events in one replica, by its rows.
+        Raises ClickHouseError.
+        """
+        due = "0" if before_ms is None else f"time_ms < {int(before_ms)}"
+        asked = (
+            f"SELECT count() AS n, min(time_ms) AS earliest_ms, countIf({due}) AS due_rows,"
+            f" uniqExactIf({{number}}, {due}) AS due FROM {{table}} FINAL WHERE website = {website}"
+        )
+        views, events = (
+            self.client.query(asked.format(number=number, table=self.client.table(table.name)))
+            for number, table in (("view", VIEWS), ("event", EVENTS))
+        )
+        sizes = self._bytes_of_row(VIEWS), self._bytes_of_row(EVENTS)
+        kept, due_bytes = (
+            sizes[0] * int(views[name][0]) + sizes[1] * int(events[name][0])
+            for name in ("n", "due_rows")
+        )
+        return Forecast(
+            views=int(views["n"][0]),
+            bytes=round(kept),
+            earliest_ms=int(views["earliest_ms"][0]) if views["n"][0] else None,
+            days=0,
+            bytes_of_days=0,
+            due_views=int(views["due"][0]),
+            due_events=int(events["due"][0]),
+            due_bytes=round(due_bytes),
+            new_days=0,
+            bytes_of_new_days=0,
+            due_days=0,
+            bytes_of_due_days=0,
+            damaged=(),
+        )
+
+    def _bytes_of_row(self, table: Table) -> float:
+        """Return how many bytes a row of a table takes on disk, on average."""
+        size = rows = 0
+        for client in self.layout.clients(self.client):
+            with closing(client):
+                of_parts = "sum(bytes_on_disk) AS bytes, sum(rows) AS n"
+                found = self._ask(client, of_parts, "parts", table, "active")
+                size, rows = size + int(found["bytes"][0]), rows + int(found["n"][0])
+        return size / max(rows, 1)
+
     def _delete(self, table: Table, condition: str) -> bool:
         """Let rows be deleted, unless the table is at such work; return whether there are any."""
         layout = self.layout
@@ -69,15 +120,20 @@ class Removal:
 
     def _is_busy(self, client: Client, table: Table) -> bool:
         """Return whether a server, or any shard of a cluster, has a mutation that is not done."""
-        layout, mutations = self.layout, "system.mutations"
+        return bool(self._ask(client, "count() AS n", "mutations", table, "NOT is_done")["n"][0])
+
+    def _ask(
+        self, client: Client, columns: str, of_system: str, table: Table, condition: str
+    ) -> Columns:
+        """Return what a server knows of a table, or one replica of each shard of a cluster."""
+        layout, rows = self.layout, f"system.{of_system}"
         if layout.is_on_cluster:
-            mutations = f"cluster({literal(layout.cluster)}, {mutations})"
-        found = client.query(
-            f"SELECT count() AS n FROM {mutations} WHERE database = {{database:String}}"
-            f" AND table = {{table:String}} AND NOT is_done",
+            rows = f"cluster({literal(layout.cluster)}, {rows})"
+        return client.query(
+            f"SELECT {columns} FROM {rows} WHERE database = {{database:String}}"
+            f" AND table = {{table:String}} AND {condition}",
             parameters={
                 "database": client.connecting.database,
                 "table": layout.local(table),
             },
         )
-        return bool(found["n"][0])

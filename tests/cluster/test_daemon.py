@@ -213,12 +213,28 @@ def test_what_a_cluster_cannot_do_yet_is_refused(daemon: Daemon) -> None:
     here, refused = ["--data", str(daemon.data)], "the hits are in a cluster"
     file = daemon.folder / "views.ndjson"
     file.write_text("")
-    for arguments in (
-        ["retention"],
-        ["import", "--website", "example.com", str(file)],
-    ):
-        done = finished_fork([*arguments, *here])
-        assert (done.returncode, refused in done.stderr) == (1, True), done
+    done = finished_fork(["import", "--website", "example.com", str(file), *here])
+    assert (done.returncode, refused in done.stderr) == (1, True), done
+
+
+def test_retention_is_that_of_what_the_cluster_has(daemon: Daemon) -> None:
+    initialized(daemon)
+    daemon.start()
+    client = daemon.client()
+    client.add_website("example.com")
+    browse(daemon)
+    path = "/api/website/example.com/pages"
+    until(lambda: sum(row["duration"] for row in client.get(path)) == 30_030)
+    here = ["--json", "--data", str(daemon.data)]
+    done = finished_fork(["retention", "--raw-days", "10", *here])
+    assert done.returncode == 0, done
+    (found,) = json.loads(done.stdout)
+    assert (found["raw_days"], found["views"], found["due_views"]) == (10, 15, 0)
+    assert found["bytes"] > 0
+    daemon.stop()
+    # The configuration that names the cluster is not given.
+    done = finished_fork(["retention", *here])
+    assert (done.returncode, "the hits are in a cluster" in done.stderr) == (1, True), done
 
 
 def test_a_daemon_without_a_cluster_imports_nothing_of_it(tmp_path: Path) -> None:

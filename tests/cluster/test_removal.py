@@ -144,9 +144,15 @@ async def test_what_is_past_its_retention_goes_as_it_does_from_a_store(
     times_ms = stores[0].maintenance.retained_since_ms(due_ms)
     assert times_ms == {1: midnight_ms}
     await stores[1].maintain(due_ms)
+    removal = Removal(client, SHARDS)
+    kept, due = removal.forecast(1, None), removal.forecast(1, midnight_ms)
+    assert kept.earliest_ms == midnight_ms - 2 * DAY_MS
+    assert (kept.views, kept.due_views, kept.due_events, kept.due_bytes) == (4, 0, 0, 0)
+    assert (due.views, due.due_views, due.due_events) == (4, 2, 1)
+    assert 0 < due.due_bytes < due.bytes == kept.bytes
     left = times_in(stores[1])
     assert (len(left["views"]), len(left["events"])) == (3, 4)
-    Removal(client, SHARDS).remove_before(times_ms)
+    removal.remove_before(times_ms)
     for table in left:
         until(lambda of=table: sorted(collector.rows_of(of, "time_ms", "time_ms")) == left[of])
     for store in stores:
