@@ -8,21 +8,20 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
-from pathlib import Path
 from threading import Thread
 
 import pytest
 from attrs import define, field, frozen
 from support.certificates import Authority
+from support.collector_proxies import COMMANDS
 from support.daemon import PATIENCE_S, free_port, until
 
 pytestmark = pytest.mark.daemon
 
-EXAMPLES = Path(__file__).parents[2] / "etc" / "proxies"
 HIT = "/api/event/hit"
 
 
@@ -68,65 +67,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
-
-
-def changed(name: str, changes: Mapping[str, str], stubs: Sequence[Stub]) -> str:
-    """Return an example with each passage replaced, and the addresses of the collectors."""
-    text = (EXAMPLES / name).read_text("utf-8")
-    sooner = " fail_timeout=1s" if name.startswith("nginx") else ""
-    addresses = {
-        f"192.0.2.{n}:8080": f"127.0.0.1:{stub.port}{sooner}" for n, stub in enumerate(stubs, 1)
-    }
-    for old, new in {**changes, **addresses}.items():
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
-
-
-def nginx_of(folder: Path, port: int, stubs: Sequence[Stub]) -> Sequence[str]:
-    changes = {
-        "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl proxy_protocol;"
-        " set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol;",
-        "    listen [::]:443 ssl;\n": "",
-        "stats.example.com;": "localhost;",
-        "/etc/letsencrypt/live/stats.example.com": str(folder),
-    }
-    kept = " ".join(
-        f"{kind}_temp_path {folder}/{kind};"
-        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    example = changed("nginx-collectors.conf", changes, stubs)
-    (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
-        f"events {{}}\nhttp {{ access_log off; {kept}\n{example}\n}}\n",
-        "utf-8",
-    )
-    return ("nginx", "-e", f"{folder}/error.log", "-p", str(folder), "-c", f"{folder}/nginx.conf")
-
-
-def haproxy_of(folder: Path, port: int, stubs: Sequence[Stub]) -> Sequence[str]:
-    changes = {
-        "bind :443,:::443 v6only ssl": f"bind 127.0.0.1:{port} accept-proxy ssl",
-        "/etc/haproxy/stats.pem": f"{folder}/stats.pem",
-    }
-    files = [(folder / f"{name}.pem").read_text() for name in ("fullchain", "privkey")]
-    (folder / "stats.pem").write_text("".join(files))
-    file = folder / "haproxy.cfg"
-    file.write_text(changed("haproxy-collectors.cfg", changes, stubs), "utf-8")
-    return ("haproxy", "-f", str(file))
-
-
-def caddy_of(folder: Path, port: int, stubs: Sequence[Stub]) -> Sequence[str]:
-    changes = {
-        "stats.example.com {": f"https://localhost:{port} {{\n"
-        f"\ttls {folder}/fullchain.pem {folder}/privkey.pem",
-        # This Caddy reads no address from before a connection, as the other two do.
-        "{remote_host}": "{header.X-Address}",
-    }
-    example = changed("Caddyfile-collectors", changes, stubs)
-    (folder / "Caddyfile").write_text("{\n\tadmin off\n\tauto_https off\n}\n" + example, "utf-8")
-    home = ("env", f"XDG_DATA_HOME={folder}/caddy", f"XDG_CONFIG_HOME={folder}/caddy")
-    return (*home, "caddy", "run", "--adapter", "caddyfile", "--config", f"{folder}/Caddyfile")
 
 
 @frozen
@@ -193,10 +133,6 @@ class Proxied:
         return found
 
 
-Command = Callable[[Path, int, Sequence[Stub]], Sequence[str]]
-COMMANDS: Mapping[str, Command] = {"nginx": nginx_of, "haproxy": haproxy_of, "caddy": caddy_of}
-
-
 @pytest.fixture(scope="module", params=COMMANDS)
 def started(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -209,7 +145,7 @@ def started(
     )
     for stub in found.stubs:
         stub.start()
-    command = COMMANDS[request.param](folder, found.port, found.stubs)
+    command = COMMANDS[request.param](folder, found.port, [stub.port for stub in found.stubs])
     with (folder / "proxy.txt").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
@@ -319,7 +255,7 @@ def test_the_visitors_address_and_the_host_reach_the_collector(proxy: Proxied) -
         assert stub.headers["x-forwarded-for"].endswith("203.0.113.1")
 
 
-@pytest.mark.parametrize("path", ["/health", "/health/live", "/metrics"])
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/metrics", "/cluster"])
 def test_internal_endpoints_are_not_proxied(proxy: Proxied, path: str) -> None:
     assert proxy.request("GET", path).status == 404
     assert not [got for stub in proxy.stubs for got in stub.got]
