@@ -39,7 +39,7 @@ def test_every_file_and_volume_that_is_mounted_is_there(composed: dict[str, Any]
                 used.add(source)
     assert used == set(composed["volumes"])
     assert (
-        EXAMPLE / composed["services"]["medamad"]["build"]["context"] / "Containerfile"
+        EXAMPLE / composed["services"]["medamad1"]["build"]["context"] / "Containerfile"
     ).exists()
 
 
@@ -88,24 +88,36 @@ def test_the_user_is_the_one_that_the_collector_is() -> None:
     assert [user.tag for user in users] == ["medamad"]
 
 
-def test_the_collector_reaches_the_servers(composed: dict[str, Any], tmp_path: Path) -> None:
-    text = (EXAMPLE / "medamad.toml").read_text("utf-8")
-    secret = "/run/secrets/clickhouse-password"
-    assert composed["services"]["medamad"]["secrets"] == [Path(secret).name]
-    assert secret in text
-    (tmp_path / "password").write_text("given\n")
-    file = tmp_path / "medamad.toml"
-    file.write_text(text.replace(secret, str(tmp_path / "password")), "utf-8")
-    cluster = cluster_settings(load(file), {})
-    assert cluster is not None
-    hosts = [name for name in composed["services"] if name.startswith("clickhouse")]
-    assert sorted(cluster.urls) == [f"http://{host}:8123" for host in hosts]
-    assert (cluster.name, cluster.user, cluster.password, cluster.quorum) == (
-        *("medamad", "medamad", "given"),
-        2,
-    )
-    caddy = composed["services"]["caddy"]["networks"]["default"]["ipv4_address"]
-    assert f'trusted_proxies = ["{caddy}"]' in text
+def test_the_collectors_reach_the_servers_and_each_other(
+    composed: dict[str, Any], tmp_path: Path
+) -> None:
+    secrets = {"clickhouse-password": "given", "collectors-secret": "0123456789" * 4}
+    services = composed["services"]
+    names = [name for name in services if name.startswith("medamad")]
+    hosts = [name for name in services if name.startswith("clickhouse")]
+    caddy = services["caddy"]["networks"]["default"]["ipv4_address"]
+    texts = set()
+    for number, name in enumerate(names, 1):
+        assert services[name]["secrets"] == list(secrets)
+        assert f"./{name}.toml:/etc/medamad/medamad.toml:ro" in services[name]["volumes"]
+        text = (EXAMPLE / f"{name}.toml").read_text("utf-8")
+        texts.add(text.replace(f"collector {number}", "").replace(f"collector = {number}", ""))
+        for secret, content in secrets.items():
+            (tmp_path / secret).write_text(content)
+        file = tmp_path / "medamad.toml"
+        file.write_text(text.replace("/run/secrets", str(tmp_path)), "utf-8")
+        cluster = cluster_settings(load(file), {})
+        assert cluster is not None
+        assert sorted(cluster.urls) == [f"http://{host}:8123" for host in hosts]
+        assert (cluster.name, cluster.user, cluster.password, cluster.quorum) == (
+            *("medamad", "medamad", "given"),
+            2,
+        )
+        assert cluster.collector == number
+        assert cluster.collectors == {n: f"http://{each}:8080" for n, each in enumerate(names, 1)}
+        assert cluster.secret == secrets["collectors-secret"]
+        assert f'trusted_proxies = ["{caddy}"]' in text
+    assert (len(names), len(texts)) == (3, 1)
 
 
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="caddy is not installed")
