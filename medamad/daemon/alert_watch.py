@@ -119,8 +119,11 @@ class AlertWatch:
     _log = Logger()
 
     async def look(self) -> None:
-        """Look at all rules, except in a demonstration, whose invented traffic ends."""
-        if self._backend.settings.demo:
+        """Look at all rules, except where another collector does.
+
+        And except in a demonstration, whose invented traffic ends.
+        """
+        if self._backend.settings.demo or not self._backend.is_primary:
             return
         alerts = self._backend.store.alerts
         for number in alerts.all():

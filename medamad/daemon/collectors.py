@@ -15,6 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -151,6 +152,8 @@ class Collectors:
     _keeping: _Batches[WaitingHit, None] = field(init=False)
     _changing: DeferredLock = field(factory=DeferredLock, init=False)
     """Held while the role changes."""
+    _not_taken: str = field(default="", init=False)
+    """Why the primary's settings could not be stored, "" if they could."""
     _greeting: set[int] = field(factory=set, init=False)
     """The collectors that are being greeted."""
     _log = Logger()
@@ -206,8 +209,9 @@ class Collectors:
     async def greet(self) -> None:
         """Begin to greet the others, without those that have not answered yet."""
         self._look_for_dropped()
+        version = self._store.shared_settings().version
         for number in self._peers.keys() - self._greeting:
-            greeting = Deferred.fromCoroutine(self._greet(number))
+            greeting = Deferred.fromCoroutine(self._greet(number, version))
             greeting.addErrback(
                 lambda failure: self._log.failure("a collector could not be greeted", failure)
             )
@@ -221,7 +225,7 @@ class Collectors:
         if self._state.is_primary:
             raise Conflict(f"collector {former} is the primary already")
         if former in self._peers:
-            await self._greet(former)
+            await self._greet(former, self._store.shared_settings().version)
         await self._changing.run(self._begin_epoch)
         other = self._state.others.get(former)
         return "" if other is None else other.failure
@@ -260,11 +264,10 @@ class Collectors:
                 settings = None
         return Greeted(self._role.collector, self._latest, settings)
 
-    async def _greet(self, number: int) -> None:
+    async def _greet(self, number: int, version: bytes) -> None:
         other = self._state.others[number]
         self._greeting.add(number)
         try:
-            version = self._store.shared_settings().version
             message = Greeting(self._role.collector, self._latest, version)
             ask = partial(self._peers[number].ask, message, Greeted)
             greeted = await self._in_threads[number](ask)
@@ -273,7 +276,7 @@ class Collectors:
             self._check_cluster(number, greeted.epoch)
             self._learn(greeted.epoch)
             if greeted.settings is not None and greeted.epoch.primary == number:
-                await self._changing.run(self._take, greeted.epoch, greeted.settings)
+                await self._changing.run(self._take_if_possible, greeted.epoch, greeted.settings)
         except (NotSent, BadRequest, Unavailable) as error:
             if str(error) != other.failure:
                 self._log.warn(
@@ -301,6 +304,17 @@ class Collectors:
             self._log.warn("collector {number} is the primary now", number=epoch.primary)
             self._latest = epoch
             self._publish()
+
+    async def _take_if_possible(self, epoch: Epoch, settings: SharedSettings) -> None:
+        """Take settings, or try again with the next greeting."""
+        reason = ""
+        try:
+            await self._take(epoch, settings)
+        except Unavailable as error:
+            reason = str(error)
+            if reason != self._not_taken:
+                self._log.warn("the primary's settings are not stored: {why}", why=reason)
+        self._not_taken = reason
 
     async def _take(self, epoch: Epoch, settings: SharedSettings) -> None:
         """Take the settings of the primary of an epoch, unless a later one has begun."""
@@ -476,10 +490,12 @@ class Collectors:
         """Pass on what has waited for collectors that can be reached; give up what is too old."""
         if not self._state.to_pass_on:
             return
-        for number in self._waited_for:
-            left = _MOST_KEPT
-            while left >= _MOST_KEPT:
-                left = await self._pass_on_waiting_for(number)
+        # What the store cannot take now is passed on again the next time.
+        with suppress(Unavailable):
+            for number in self._waited_for:
+                left = _MOST_KEPT
+                while left >= _MOST_KEPT:
+                    left = await self._pass_on_waiting_for(number)
 
     async def _pass_on_waiting_for(self, number: int) -> int:
         """Return how many were settled."""
@@ -502,7 +518,8 @@ class Collectors:
 
     async def tidy(self) -> None:
         """Forget which hits came from others long ago."""
-        await self._store.forget_received(int(self._clock() * 1000))
+        with suppress(Unavailable):
+            await self._store.forget_received(int(self._clock() * 1000))
 
     def _publish(self) -> None:
         """Let the rest of the daemon know who is the primary."""

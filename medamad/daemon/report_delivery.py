@@ -49,9 +49,12 @@ class ReportDelivery:
     _log = Logger()
 
     async def look(self) -> None:
-        """Mail what is due, except in a demonstration. To be called regularly."""
+        """Mail what is due, except in a demonstration, and where another collector does.
+
+        To be called regularly.
+        """
         backend = self._backend
-        if backend.settings.demo:
+        if backend.settings.demo or not backend.is_primary:
             return
         for key, _ in backend.store.reports.all():
             subscription, now_s = backend.store.reports.find(key), int(backend.clock())

@@ -402,8 +402,7 @@ class Daemon(Service):
         async def look() -> None:
             self._record_presence(presence.record, backend.store)
             await watch.look()
-            if backend.is_primary:
-                await self._watch_alerts(data_dir, backend, presence).look()
+            await self._watch_alerts(data_dir, backend, presence).look()
 
         self._repeat(self.look_s, look)
         return presence
@@ -429,8 +428,7 @@ class Daemon(Service):
 
             if not made:
                 made.append(ReportDelivery(backend))
-            if backend.is_primary:
-                await made[0].look()
+            await made[0].look()
 
         return look
 

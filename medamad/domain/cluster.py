@@ -73,6 +73,8 @@ class ClusterState:
         found = [self._of_hits()]
         for number, other in self.others.items():
             found.append(f"collector {number} cannot be reached" if other.failure else "")
+        if not self.is_primary and self.primary not in self.others:
+            found.append(f"cluster.collectors has no collector {self.primary}, the primary")
         if self.dropped:
             found.append(
                 "changes that were made here while another collector became the primary were"

@@ -146,7 +146,8 @@ class Websites:
         """
         stored = read_websites(txn.lmdb, self._databases)
         websites = {each.hostname: each for each in stored if not isinstance(each, str)}
-        left = {website.number for website in websites.values()}
+        # One that cannot be read is still there.
+        left = {_NUMBER.unpack(key)[0] for key, _ in entries(txn.lmdb, self._databases.websites)}
         gone = sorted(self._by_number.keys() - left)
         for number in gone:
             txn.lmdb.put(TOMBSTONE + _NUMBER.pack(number), b"", db=self._databases.meta)

@@ -120,6 +120,19 @@ async def test_a_cause_is_sent_once_and_once_when_it_has_ended(server: Server) -
 
 
 @pytest_twisted.ensureDeferred
+async def test_only_the_primary_of_a_cluster_sends(server: Server) -> None:
+    website = await visited(server)
+    await rule_for(server, website.number, QUIET)
+    server.site.backend.cluster = ClusterState(2, primary=1)
+    for _ in range(2):
+        await look(server, 4 * HOUR)
+    assert texts(server) == []
+    server.site.backend.cluster.primary = 2
+    await look(server, 4 * HOUR)
+    assert texts(server) == [GONE]
+
+
+@pytest_twisted.ensureDeferred
 async def test_what_is_sent_is_signed_for_its_receiver_and_names_the_page(server: Server) -> None:
     website = await visited(server)
     await rule_for(server, website.number, QUIET)

@@ -19,6 +19,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
 from medamad.daemon.report_delivery import ReportDelivery
 from medamad.domain.annotations import Annotation
+from medamad.domain.cluster import ClusterState
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.mail.mailer import Mailer
 from medamad.mail.settings import MailSettings, Patience
@@ -113,6 +114,12 @@ async def test_a_report_is_mailed_once_when_it_is_due(
     server.now = DUE - 1
     await delivery.look()
     assert not mails.received.mails
+    # Where another collector is the primary, that one mails it.
+    server.now = DUE
+    server.site.backend.cluster = ClusterState(2, primary=1)
+    await delivery.look()
+    assert not mails.received.mails
+    server.site.backend.cluster.primary = 2
     for moment in (DUE, DUE + HOUR, DUE + WEEK - 1, DUE, DUE - WEEK, NOW - 5 * WEEK):
         server.now = moment
         await delivery.look()

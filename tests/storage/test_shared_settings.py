@@ -1,0 +1,115 @@
+"""The settings that collectors have in common: copied whole, with nothing else."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytest_twisted
+from support.storage.contents import stored_rows
+from support.storage.hits import NOW_MS, a_view
+
+from medamad.domain.accounts import Login
+from medamad.domain.annotations import Annotation
+from medamad.storage.errors import StoreError
+from medamad.storage.shared_settings import Epoch, Role, SharedSettings, join_cluster
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+NOW = NOW_MS // 1000
+FOLLOWING = Role(2, Epoch(primary=1, cluster="first"))
+
+
+def no_claim(_store: str) -> None:
+    """Let the number be free."""
+
+
+def nothing_dropped(_settings: SharedSettings) -> None:
+    """Keep no file."""
+
+
+async def filled(store: Store) -> SharedSettings:
+    website = await store.add_website("example.com", NOW)
+    await store.add_website("b.example", NOW)
+    await store.account.add_login(b"d" * 32, Login(NOW, NOW))
+    note = Annotation(id="a", time="2025-06-11", text="Deploy")
+    await store.annotations.change(website.number, lambda old: old.with_annotation(note))
+    return store.shared_settings()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_empty_directory_gets_a_copy_and_a_used_one_is_left_alone(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = open_store()
+    settings = await filled(store)
+    other = tmp_path / "other"
+
+    def refuse(_store: str) -> None:
+        raise ValueError("taken")
+
+    with pytest.raises(ValueError, match="taken"):
+        join_cluster(other, 1 << 24, settings, FOLLOWING, refuse)
+    join_cluster(other, 1 << 24, settings, FOLLOWING, no_claim)
+    with pytest.raises(StoreError, match="begins with an empty data directory"):
+        join_cluster(other, 1 << 24, settings, FOLLOWING, no_claim)
+    await store.close()
+    store = open_store(name="other")
+    assert store.role(2) == FOLLOWING
+    assert store.shared_settings() == settings
+    assert [website.hostname for website in store.websites.all()] == ["b.example", "example.com"]
+    assert store.account.login(b"d" * 32) == Login(NOW, NOW)
+
+
+@pytest_twisted.ensureDeferred
+async def test_websites_that_the_primary_has_not_are_deleted_here(open_store: OpenStore) -> None:
+    store = open_store(spool_hours=72)
+    settings = await filled(store)
+    lost = await store.add_website("lost.example", NOW)
+    await store.append([a_view(lost.number)])
+    await store.take_shared(settings, FOLLOWING, nothing_dropped)
+    assert store.websites.by_hostname("lost.example") is None
+    assert store.shared_settings() == settings
+    # And what it has sent of them is deleted in the cluster.
+    assert store.spool is not None
+    assert store.spool.marks.deleted == (lost.number,)
+    await store.close()
+    store = open_store(spool_hours=72)
+    assert [website.hostname for website in store.websites.all()] == ["b.example", "example.com"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_website_that_cannot_be_read_is_not_deleted(open_store: OpenStore) -> None:
+    store = open_store()
+    settings = await filled(store)
+    website = store.websites.by_hostname("example.com")
+    assert website is not None
+    await store.append([a_view(website.number)])
+    stored = settings.stored["websites"]
+    damaged = {key: value[:-1] + b"!" for key, value in stored.items() if b"example.com" in value}
+    assert len(damaged) == 1
+    broken = SharedSettings(settings.stored | {"websites": stored | damaged})
+    await store.take_shared(broken, FOLLOWING, nothing_dropped)
+    assert store.websites.by_hostname("example.com") is None
+    await store.take_shared(settings, FOLLOWING, nothing_dropped)
+    assert len(stored_rows(store, website)[0]) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_promotion_leaves_out_numbers_of_websites(open_store: OpenStore) -> None:
+    store = open_store()
+    settings = await filled(store)
+    await store.take_shared(settings, FOLLOWING, nothing_dropped)
+    role = await store.begin_epoch(FOLLOWING)
+    assert role.epoch == Epoch(2, 2, "first", (settings.digest,))
+    assert role.is_primary
+    assert store.role(2) == role
+    assert (await store.add_website("c.example", NOW)).number == 1_001
+    # What differs is what the former primary would write to a file.
+    (change,) = [
+        each
+        for each in store.shared_settings().changes_from(settings)
+        if each["database"] == "websites"
+    ]
+    assert '"c.example"' in change["value"]
+    assert list(settings.changes_from(settings)) == []
