@@ -19,7 +19,7 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.snapshot import Snapshot
 
-_LIVE_MS: Final = 300_000
+LIVE_MS: Final = 300_000
 _EVER: Final = 1 << 62
 
 
@@ -39,7 +39,7 @@ def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
     """Count the views begun in the five minutes before `now_ms` whose page was not left."""
     return sum(
         int(np.count_nonzero(recent & (part.time_ms <= now_ms) & (part.duration_ms == 0)))
-        for part, recent in _recent(snapshot.parts, now_ms - _LIVE_MS)
+        for part, recent in _recent(snapshot.parts, now_ms - LIVE_MS)
     )
 
 

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from support.query.list_reader import ListReader
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
-from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, Cuts, answer, snapshot_of
+from support.query.readers import reader_of
+from support.query.snapshots import (
+    ENDPOINTS,
+    GOAL_ENDPOINTS,
+    SOURCES,
+    Cuts,
+    answer,
+    query_from,
+    snapshot_of,
+)
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.numpy_loops import NumpyLoops
@@ -43,6 +52,7 @@ def check(
     endpoint: str,
     *,
     texts_grow: bool = False,
+    rules: int = 0,
 ) -> None:
     views = traffic.views(sizes[0])
     events = traffic.events(sizes[1], views)
@@ -61,11 +71,13 @@ def check(
     snapshot = snapshot_of(views, events, cuts)
     if texts_grow:
         snapshot = evolve(snapshot, texts=GrowingTexts(snapshot.texts))
-    found = answer(snapshot, endpoint, query, now_ms=now_ms, returning_zone=zone)
-    assert found == oracle.answer(endpoint, query)
-    if not texts_grow and len(views) <= FEW:
-        reader = ListReader(oracle.views, events, SOURCES)
-        assert answer(reader, endpoint, query, now_ms=now_ms, returning_zone=zone) == found
+    left_out = [traffic.rule() for _ in range(rules)]
+    reader = reader_of(snapshot, SOURCES, list(map(query_from, left_out)))
+    found = answer(reader, endpoint, query, now_ms=now_ms, returning_zone=zone)
+    assert found == oracle.without(left_out).answer(endpoint, query)
+    if not (texts_grow or rules) and len(views) <= FEW:
+        listed = ListReader(oracle.views, events, SOURCES)
+        assert answer(listed, endpoint, query, now_ms=now_ms, returning_zone=zone) == found
 
 
 @given(
@@ -86,13 +98,14 @@ def check(
     endpoint=st.sampled_from(
         (*ENDPOINTS, *GOAL_ENDPOINTS, "goals", "summary", "properties", "time", "pages")
     ),
+    rules=st.integers(0, 2),
 )
 # 90 by default, a thousand in the slow form.
 @settings(max_examples=settings.default.max_examples**2 // 10)
 def test_random_queries_over_few_hits_match_the_oracle(
-    traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str
+    traffic: RandomTraffic, sizes: tuple[int, int], cuts: Cuts, endpoint: str, rules: int
 ) -> None:
-    check(traffic, sizes, cuts, endpoint)
+    check(traffic, sizes, cuts, endpoint, rules=rules)
 
 
 @pytest.mark.parametrize("moments", [1, pytest.param(len(MOMENTS), marks=pytest.mark.slow)])
@@ -106,6 +119,19 @@ def test_random_queries_over_many_hits_match_the_oracle(endpoint: str, moments: 
             Cuts((100, 200, 300, 400), (True, True, False, True, False), grouped=3, in_parts=3),
         ):
             check(RandomTraffic(rng, moment, "day"), (600, 200), cuts, endpoint)
+
+
+@pytest.mark.parametrize("rules", [1, 3])
+@pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])
+def test_what_rules_leave_out_is_in_no_statistic(endpoint: str, rules: int) -> None:
+    rng = random.Random(f"{endpoint} {rules}")  # noqa: S311
+    for cuts in (
+        Cuts((100, 101, 200)),
+        Cuts((50, 100, 150, 200), (True, True, False, True, False), grouped=3, in_parts=3),
+    ):
+        for _ in range(3):
+            traffic = RandomTraffic(rng, MOMENTS[0], "day")
+            check(traffic, (300, 100), cuts, endpoint, rules=rules)
 
 
 @pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])

@@ -125,7 +125,7 @@ def find_conversions(
         if with_visits:
             reached = count_reached(selection, buckets, search)
         gaps = add_loose_events(loose, found, without_view=True, with_times=with_times)
-    elif with_visits:
+    elif with_visits and not selection.filter.matches_all_included:
         reached = _add_visits(selection, search, found, buckets)
         # Other selected views than those that are begun in the period select other visits.
         if query.filters_on(VIEW_CONDITIONS) and not all(
@@ -134,6 +134,8 @@ def find_conversions(
             reached = count_reached(selection, buckets, search)
         gaps = _gaps_of_loose_events(selection, found)
     else:
+        if with_visits:
+            reached = count_reached(selection, buckets, search)
         _add_parts(selection, search, found, with_times=with_times)
         without_view = matches_without_view(query) and not query.has_property_filter
         gaps = add_loose_events(selection, found, without_view=without_view, with_times=with_times)

@@ -123,6 +123,18 @@ class RowMask:
         np.bitwise_or.at(bits, rows >> 3, np.uint8(1) << (rows & 7).astype(np.uint8))
         return RowMask(self.size, bits)
 
+    def inverted(self) -> "RowMask":
+        """Return the mask of all other rows."""
+        bits = np.zeros_like(self.bits)
+        whole, rest = divmod(self.size, 8)
+        np.invert(self.bits[:whole], out=bits[:whole])
+        bits[whole] = ~self.bits[whole] & ((1 << rest) - 1)
+        return RowMask(self.size, bits)
+
+    def without(self, other: "RowMask") -> "RowMask":
+        """Return the mask without the rows of another one of the same size."""
+        return RowMask(self.size, self.bits & ~other.bits)
+
     def of(self, rows: Integers) -> NDArray[np.bool_]:
         """Return which of some rows match."""
         bits = self.bits.take(rows >> 3) >> (rows & 7).astype(np.uint8)

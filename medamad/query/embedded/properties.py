@@ -19,7 +19,7 @@ from medamad.query.embedded.selection import (
     matching_visits,
     select,
 )
-from medamad.query.embedded.view_filter import ViewFilter, event_codes
+from medamad.query.embedded.view_filter import Exclusions, ViewFilter, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
@@ -50,12 +50,14 @@ def count_properties(
     query: Query,
     sources: Sources,
     cancellation: Cancellation,
+    excluded: Exclusions | None = None,
     *,
     by_value: bool,
 ) -> PropertyCounts:
     """Return the number of events by property name or, with `by_value`, by name and value.
 
-    An event counts by its own time. The filters on views look at its view.
+    An event counts by its own time. The filters on views look at its view. Events of views that are
+    excluded do not count.
     """
     labels = _Labels.of(snapshot.texts, query, cancellation, by_value=by_value)
     counter = _Counter(labels)
@@ -64,6 +66,7 @@ def count_properties(
         visits=matching_visits(snapshot, query, sources, cancellation),
         key=filter_key(query, sources),
         columns=column_filter(query),
+        excluded=excluded,
     )
     filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
     loose: list[EventColumns] = []
@@ -82,7 +85,7 @@ def count_properties(
     left_out = Selection(snapshot, query.period, views, cancellation).left_out
     visits = None
     if query.with_visits:
-        selection = select(snapshot, query, sources, cancellation)
+        selection = select(snapshot, query, sources, cancellation, excluded)
         visits = _visits_by_label(selection, labels)
         left_out |= selection.visit_gaps
     return PropertyCounts(labels.texts, events, visits, total, Gaps(gaps | loose_gaps) | left_out)
@@ -140,7 +143,7 @@ def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -
     sums, mask = rollup.event_sums(), counter.labels.mask
     if mask is not None and not mask.take(sums.codes).any():
         return True
-    is_whole = filter_.views.matches_all and filter_.period.contains(*bounds)
+    is_whole = filter_.views.matches_all_included and filter_.period.contains(*bounds)
     return is_whole and counter.add_sums(sums)
 
 
@@ -324,7 +327,7 @@ class EventFilter:
         None if those of some views match by their time, or of views that match by their visit.
         """
         views, snapshot = self.views, self.snapshot
-        if views.visits is not None or not self.period.contains(*part.event_time_bounds):
+        if views.has_changing or not self.period.contains(*part.event_time_bounds):
             return None
         matching = views.matching(part, snapshot)
         if matching is None or not isinstance(part, OpenSegment):
@@ -349,7 +352,8 @@ class EventFilter:
         self, pieces: Sequence[EventColumns], properties: Mask | None
     ) -> tuple[EventColumns, set[DayGap]]:
         """Return the matching events among loose ones, and the gaps of those whose view is gone."""
-        events = self._wanted(pieces, properties)
+        joined_events, chosen = self._wanted(pieces, properties)
+        events, excluded = _some(joined_events, chosen), self.views.excluded
         if self.views.matches_all or not len(events):
             return events, set()
         mask = np.full(len(events), self.without_view)
@@ -358,25 +362,33 @@ class EventFilter:
             is_found[rows] = True
             mask[rows] = self.views.mask_of(part, of_rows)
         is_gone, gaps = self._views_gone(events, is_found)
-        return _some(events, mask & ~is_gone), gaps
+        if self.views.matches_all_included:
+            gaps = set()
+        else:
+            mask &= ~is_gone
+        if excluded is not None:
+            mask &= is_found | is_gone | ~excluded.events(joined_events)[chosen]
+        return _some(events, mask), gaps
 
     def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:
         """Return the gaps of `loose` alone."""
         if not self.snapshot.rollup_segments:
             return set()
-        events = self._wanted(pieces, properties)
+        events = _some(*self._wanted(pieces, properties))
         is_found = np.zeros(len(events), np.bool_)
         for _, rows, _ in self._views_of(events):
             is_found[rows] = True
         return self._views_gone(events, is_found)[1]
 
-    def _wanted(self, pieces: Sequence[EventColumns], properties: Mask | None) -> EventColumns:
-        """Return the events of the period with some properties."""
+    def _wanted(
+        self, pieces: Sequence[EventColumns], properties: Mask | None
+    ) -> tuple[EventColumns, Mask]:
+        """Return all events, and which of them are in the period and have some properties."""
         events = joined(pieces)
         mask = self.period.mask(events.time_ms)
         if properties is not None:
             mask &= properties.take(events.property)
-        return _some(events, mask)
+        return events, mask
 
     def _views_of(
         self, events: EventColumns

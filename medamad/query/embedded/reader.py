@@ -1,10 +1,10 @@
 """The engine over a snapshot of the store: what `medamad.query.reader` asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -14,6 +14,7 @@ from medamad.query.buckets import Buckets
 from medamad.query.embedded import visit_figures
 from medamad.query.embedded.aggregate import quartiles_by_path, tally
 from medamad.query.embedded.conversions import find_conversions
+from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, count_steps
 from medamad.query.embedded.properties import count_properties
 from medamad.query.embedded.rollups import with_single_durations
@@ -39,7 +40,7 @@ from medamad.query.sums import (
 from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.visitors import live_visitors, newest_ms
+from medamad.storage.visitors import LIVE_MS, newest_ms
 
 
 @frozen(eq=False)
@@ -139,14 +140,30 @@ class EmbeddedReader(Reader):
     snapshot: Snapshot
     sources: Sources
     cancellation: Cancellation
+    rules: Sequence[Query] = ()
+    """What the rules of the website leave out: views that match any of them count nowhere."""
+    _excluded: ExcludedViews | None = field(init=False)
+
+    @_excluded.default
+    def _find_excluded(self) -> ExcludedViews | None:
+        if not self.rules:
+            return None
+        return ExcludedViews(self.snapshot, self.rules, self.sources, self.cancellation)
 
     @property
     def texts(self) -> CodeTexts:
         return self.snapshot.texts
 
     def time_bounds(self) -> tuple[int, int]:
-        snapshot = self.snapshot
-        return enclosing_bounds(each.time_bounds for each in (*snapshot.parts, *snapshot.rollups))
+        def bounds() -> Iterator[tuple[int, int]]:
+            for part in self.select(Query()).selection.scan(lambda part: part.time_bounds):
+                if isinstance(part, tuple):
+                    yield part
+                else:
+                    yield int(part.time_ms.min()), int(part.time_ms.max())
+
+        rollups = (each.time_bounds for each in self.snapshot.rollups)
+        return enclosing_bounds((*bounds(), *rollups))
 
     def last_counted_ms(self, period: Period) -> int | None:
         counted = [part for part in self.snapshot.parts if not part.import_batch]
@@ -154,13 +171,20 @@ class EmbeddedReader(Reader):
         return last_ms if last_ms >= max(period.start_ms or 0, 0) else None
 
     def open_pages(self, now_ms: int) -> int:
-        return live_visitors(self.snapshot, now_ms)
+        period = Period(now_ms - LIVE_MS, now_ms)
+        views = self.select(Query(period)).selection.views()
+        return sum(int(np.count_nonzero(each.duration_ms == 0)) for each in views)
 
     def select(self, query: Query) -> EmbeddedSelected:
-        selection = select(self.snapshot, query, self.sources, self.cancellation)
+        selection = select(self.snapshot, query, self.sources, self.cancellation, self._excluded)
         return EmbeddedSelected(query, selection)
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         return count_properties(
-            self.snapshot, query, self.sources, self.cancellation, by_value=by_value
+            self.snapshot,
+            query,
+            self.sources,
+            self.cancellation,
+            self._excluded,
+            by_value=by_value,
         )

@@ -16,6 +16,7 @@ from medamad.query.embedded.loops import ONES, PartViews
 from medamad.query.embedded.scan import Selection, leaves, loose_events
 from medamad.query.embedded.view_filter import (
     ColumnFilter,
+    Exclusions,
     PropertyFilter,
     SelectedViews,
     ViewFilter,
@@ -45,9 +46,16 @@ from medamad.storage.segments.snapshot import Snapshot
 
 
 def select(
-    snapshot: Snapshot, query: Query, sources: Sources, cancellation: Cancellation
+    snapshot: Snapshot,
+    query: Query,
+    sources: Sources,
+    cancellation: Cancellation,
+    excluded: Exclusions | None = None,
 ) -> Selection:
-    """Return the views that match a query's filters and are in its period."""
+    """Return the views that match a query's filters and are in its period.
+
+    Without those that are excluded.
+    """
     codes = code_masks(snapshot.texts, query, sources, cancellation)
     properties = None
     if query.has_property_filter:
@@ -55,7 +63,7 @@ def select(
         properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
     key, columns = filter_key(query, sources), column_filter(query)
-    filter_ = ViewFilter(codes, properties, visits, key, columns)
+    filter_ = ViewFilter(codes, properties, visits, key, columns, excluded)
     return Selection(snapshot, query.period, filter_, cancellation)
 
 

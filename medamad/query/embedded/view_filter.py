@@ -14,7 +14,7 @@ from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, 
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
 from medamad.storage.segments.format import HOSTING, Integers
-from medamad.storage.segments.parts import Codes, Part, Rollup, ViewColumns
+from medamad.storage.segments.parts import Codes, EventColumns, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -157,9 +157,21 @@ class VisitFilter(Protocol):
         """Return which views of a part match."""
 
 
+class Exclusions(VisitFilter, Protocol):
+    """Matches the views that rules of the website leave out of all figures."""
+
+    def left_out(self, part: ViewColumns) -> RowMask | None:
+        """Return which views of a part are left out, None if none are."""
+
+    def events(self, events: EventColumns) -> Mask:
+        """Return which rows of loose events are left out if they have no view, shape (n,)."""
+
+
 @frozen(eq=False)
 class ViewFilter:
     """All filters of a query on views: codes by dimension, properties, visits and columns.
+
+    And what the website's rules leave out, whatever the query.
 
     `key` is equal for equal filters on codes and properties, as long as the same names stand for
     referrers. What matches in segments is kept by it; without a key, nothing is kept.
@@ -170,33 +182,45 @@ class ViewFilter:
     visits: VisitFilter | None = None
     key: Hashable = None
     columns: ColumnFilter | None = None
+    excluded: Exclusions | None = None
     _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
 
     @property
     def matches_all(self) -> bool:
         """Whether every view matches."""
-        return not self.codes and not self._by_view
+        return self.excluded is None and self.matches_all_included
+
+    @property
+    def matches_all_included(self) -> bool:
+        """Whether every view matches that no rule leaves out."""
+        return not self.codes and not self.is_by_view
 
     @property
     def is_by_view(self) -> bool:
-        """Whether no counters decide which views match."""
+        """Whether no counters decide which of the views match that no rule leaves out."""
         return bool(self._by_view)
 
     @property
     def _by_view(self) -> list[PropertyFilter | VisitFilter | ColumnFilter]:
-        """The filters that no counters decide."""
+        """The filters of the query that no counters decide."""
         filters = (self.properties, self.visits, self.columns)
         return [each for each in filters if each is not None]
 
     @property
     def has_changing(self) -> bool:
         """Whether there are filters on what `matching` leaves out."""
-        return self.visits is not None or self.columns is not None
+        return not (self.visits is None and self.columns is None and self.excluded is None)
 
     def mask_of_changing(self, part: ViewColumns) -> RowMask | Mask | None:
-        """Return which views of a part match visits and columns, which hits may still change."""
+        """Return which views of a part match visits and columns, which hits may still change.
+
+        And are not left out by rules.
+        """
         of_visits = None if self.visits is None else self.visits.mask(part)
+        left_out = None if self.excluded is None else self.excluded.left_out(part)
+        if left_out is not None:
+            of_visits = left_out.inverted() if of_visits is None else of_visits.without(left_out)
         if self.columns is None:
             return of_visits
         of_columns = self.columns.mask(part)
@@ -205,7 +229,8 @@ class ViewFilter:
     @property
     def only_visits(self) -> VisitFilter | None:
         """The filter on visits, if there is no other."""
-        return None if self.codes or self.properties or self.columns else self.visits
+        is_alone = not (self.codes or self.properties or self.columns or self.excluded)
+        return self.visits if is_alone else None
 
     def without(self, dimension: Dimension) -> "ViewFilter":
         """Return the filter without the one on a dimension."""
@@ -273,6 +298,9 @@ class ViewFilter:
             mask &= self.visits.mask(part).of(rows)
         if self.columns is not None:
             mask &= self.columns.mask_of(part, rows)
+        left_out = None if self.excluded is None else self.excluded.left_out(part)
+        if left_out is not None:
+            mask &= ~left_out.of(rows)
         return mask
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
@@ -288,6 +316,8 @@ class ViewFilter:
                     return None
                 if matches.all():
                     remaining = remaining.without(dimension)
+        if remaining.excluded is not None and not remaining.excluded.may_match(part):
+            remaining = evolve(remaining, excluded=None)
         return remaining
 
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":

@@ -71,6 +71,41 @@ class Oracle:
         self.returning_zone = returning_zone
         self.gone = gone
 
+    def without(self, rules: Iterable[Pairs]) -> "Oracle":
+        """Return the same as if what matches any of some queries, and is in its period, were not.
+
+        Visits are left out whole, views without a visit and events without a view one by one.
+        """
+        out: set[int] = set()
+        events: list[Entry] = []
+        ids = {view["id"] for view in self.views}
+        for query in map(ParsedQuery, rules):
+            passing = [view for view in self.views if self._passes(view, query)]
+            for views in self._visits(passing, query.has).values():
+                out |= {view["id"] for view in views}
+            alone = (view for view in passing if not view["visit"])
+            out |= {view["id"] for view in alone if query.has(view["time_ms"])}
+            events += [
+                event
+                for event in self.events
+                if event["view"] not in {*ids, *self.gone}
+                and query.has(event["time_ms"])
+                and self._passes_without_view(event, query)
+                and (
+                    not query.names_property
+                    or any(query.matches(*each) for each in pairs_of(event))
+                )
+            ]
+        return Oracle(
+            [view for view in self.views if view["id"] not in out],
+            [each for each in self.events if each["view"] not in out and each not in events],
+            source_of=self.source_of,
+            now_ms=self.now_ms,
+            goals=self.goals,
+            returning_zone=self.returning_zone,
+            gone=self.gone,
+        )
+
     def answer(self, endpoint: str, parameters: Pairs) -> Any:
         """Return what GET /website/{hostname}/{endpoint} returns."""
         query = ParsedQuery(parameters)

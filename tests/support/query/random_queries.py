@@ -199,6 +199,10 @@ class RandomTraffic:
             (name, rng.choice(values)) for name, values in OPTIONS.items() if rng.random() < 0.3
         ]
 
+    def rule(self) -> list[tuple[str, str]]:
+        """Return the filters and the period of a rule that leaves out what matches."""
+        return [*self._period(), *(self._filter() for _ in range(self.rng.choice((0, 1, 1, 2))))]
+
     def _period(self) -> list[tuple[str, str]]:
         start_ms, end_ms = sorted((self.time_ms(), self.time_ms()))
         # A second more, since whole seconds are cut off: the order has to stay.
