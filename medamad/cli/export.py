@@ -189,6 +189,7 @@ def _source_of(
             period=period,
             zone=zone,
             has_visits=has_visits,
+            rules=reader.rules,
         )
     # Only with a cluster.
     from medamad.query.clickhouse.reader import ClickHouseReader  # noqa: PLC0415
@@ -205,6 +206,7 @@ _BY_ROLLUPS: Final = (
     (Gap.INTERVAL, "the series is without"),
     (Gap.DURATIONS, "times are without"),
     (Gap.BOUNCES, "bounce rates are without"),
+    (Gap.EXCLUSIONS, "exclusions do not apply to"),
 )
 _BY_VISITS: Final = ((Gap.VISITS, "visits are without"),)
 _BY_DAMAGE: Final = ((Gap.DAMAGED, "incomplete for"),)

@@ -10,6 +10,7 @@ from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.exclusions import rules_of
 from medamad.query.reader import Reader
 from medamad.query.request import Cancellation
 from medamad.storage.offline import StoreReader
@@ -26,10 +27,10 @@ def reader_of(
     Raises ConfigError; Conflict if they are in a cluster that the configuration does not name; and
     Unavailable if that does not answer.
     """
-    cluster = cluster_settings(config, os.environ)
+    cluster, rules = cluster_settings(config, os.environ), rules_of(store.goals(website))
     if cluster is None:
         store.check_is_whole()
-        yield EmbeddedReader(store.sound_snapshot(website), sources, Cancellation())
+        yield EmbeddedReader(store.sound_snapshot(website), sources, Cancellation(), rules)
         return
     # Only with a cluster.
     from medamad.clickhouse.client import ClickHouseError  # noqa: PLC0415
@@ -38,7 +39,7 @@ def reader_of(
 
     client = client_of(cluster)
     try:
-        yield ClickHouseEngine(client).reader(website.number, sources, Cancellation())
+        yield ClickHouseEngine(client).reader(website.number, sources, Cancellation(), rules)
     except ClickHouseError as error:
         raise Unavailable(str(error), retry_after=_RETRY_AFTER_S) from error
     finally:

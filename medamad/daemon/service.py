@@ -231,7 +231,7 @@ class Daemon(Service):
             settings=runtime.limit_connections(web_settings, runtime.file_limit()),
             clock=self.clock,
             reactor=self.reactor,
-            engine=None if cluster is None else self._engine_over(cluster),
+            engine=None if cluster is None else self._engine_over(cluster, store),
         )
         if self.prepare is not None:
             await self.prepare(site.backend)
@@ -325,14 +325,15 @@ class Daemon(Service):
             self._repeat(LOOK_S, alongside.look)
         return store
 
-    def _engine_over(self, cluster: settings.ClusterSettings) -> Engine:
+    def _engine_over(self, cluster: settings.ClusterSettings, store: Store) -> Engine:
         # Only for a cluster.
         from medamad.daemon.shipping import client_of  # noqa: PLC0415
         from medamad.query.clickhouse.engine import ClickHouseEngine  # noqa: PLC0415
+        from medamad.query.exclusions import rules_of  # noqa: PLC0415
 
         client = client_of(cluster)
         self._opened.callback(client.close)
-        return ClickHouseEngine(client)
+        return ClickHouseEngine(client, lambda website: rules_of(store.goals.of(website)))
 
     def _ship(self, store: Store, backend: Backend) -> Handlers:
         """Send hits to the cluster, if there is one; return the handlers that this adds.

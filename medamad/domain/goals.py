@@ -1,4 +1,4 @@
-"""What a website wants of its visits: goals, and funnels of several goals in order."""
+"""What an owner defines of visits: goals, funnels of goals in order, and what is left out."""
 
 import re
 import secrets
@@ -18,9 +18,10 @@ from medamad.domain.texts import UNFIT, UNFIT_NAME
 
 MAX_GOALS: Final = 100
 MAX_FUNNELS: Final = 50
-"""How many goals and funnels a website may have."""
+MAX_EXCLUSIONS: Final = 100
+"""How many goals, funnels and exclusions a website may have."""
 MAX_GOAL_NAME: Final = 100
-"""Characters of the name of a goal or funnel."""
+"""Characters of the name of a goal, funnel or exclusion."""
 FUNNEL_GOALS: Final = (2, 8)
 """How many goals a funnel has, at least and at most."""
 
@@ -57,12 +58,37 @@ class Funnel:
     goals: tuple[str, ...]
 
 
+@frozen(kw_only=True)
+class Exclusion:
+    """What is left out of all figures: what matches filters in a period, whole visits if it can be.
+
+    Visits match as in statistics of visits under these filters, and their period is that of their
+    beginning. Nothing is deleted.
+    """
+
+    id: str
+    name: str
+    filters: tuple[tuple[str, str], ...]
+    """The parameters of statistics, such as `path[eq]` and `/x`."""
+    start: str | None = None
+    end: str | None = None
+    """The bounds of the period, as in statistics."""
+    created: int
+    """Unix seconds."""
+
+    @property
+    def goals(self) -> frozenset[str]:
+        """The ids of the goals in its filters."""
+        return frozenset(value for key, value in self.filters if key.partition("[")[0] == "goal")
+
+
 @frozen
 class Definitions:
-    """The goals and funnels of a website, each in order of creation."""
+    """The goals, funnels and exclusions of a website, each in order of creation."""
 
     goals: tuple[Goal, ...] = ()
     funnels: tuple[Funnel, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
 
     def goal(self, goal_id: str) -> Goal:
         """Return a goal. Raises NotFound."""
@@ -80,7 +106,7 @@ class Definitions:
     def with_changed_goal(self, goal_id: str, change: Callable[[Goal], Goal]) -> "Definitions":
         """Return the definitions with a goal changed. Raises NotFound, BadRequest, Conflict.
 
-        A goal that a funnel uses may only be renamed.
+        A goal that a funnel or an exclusion uses may only be renamed.
         """
         old = self.goal(goal_id)
         new = _named(checked_goal(change(old)))
@@ -89,7 +115,7 @@ class Definitions:
         return evolve(self, goals=_named_once(_replaced(self.goals, new)))
 
     def without_goal(self, goal_id: str) -> "Definitions":
-        """Return the definitions without a goal. Raises NotFound, Conflict if a funnel uses it."""
+        """Return the definitions without a goal. Raises NotFound, and Conflict if it is used."""
         goal = self.goal(goal_id)
         self._check_unused(goal, "cannot be removed")
         return evolve(self, goals=tuple(each for each in self.goals if each != goal))
@@ -111,10 +137,38 @@ class Definitions:
         funnel = self.funnel(funnel_id)
         return evolve(self, funnels=tuple(each for each in self.funnels if each != funnel))
 
+    def with_exclusion(self, exclusion: Exclusion) -> "Definitions":
+        """Return the definitions with a new exclusion, whose filters have been checked.
+
+        Raises BadRequest if there are as many as there may be, NotFound for an unknown goal and
+        Conflict for a name that is taken.
+        """
+        if len(self.exclusions) >= MAX_EXCLUSIONS:
+            raise BadRequest(
+                f"name: a website has at most {MAX_EXCLUSIONS} exclusions, remove one first"
+            )
+        for goal_id in exclusion.goals:
+            self.goal(goal_id)
+        return evolve(self, exclusions=_named_once((*self.exclusions, _named(exclusion))))
+
+    def exclusion(self, exclusion_id: str) -> Exclusion:
+        """Return an exclusion. Raises NotFound."""
+        return _found(self.exclusions, exclusion_id, "exclusion")
+
+    def without_exclusion(self, exclusion_id: str) -> "Definitions":
+        """Return the definitions without an exclusion. Raises NotFound."""
+        exclusion = self.exclusion(exclusion_id)
+        return evolve(self, exclusions=tuple(e for e in self.exclusions if e != exclusion))
+
     def _check_unused(self, goal: Goal, what: str) -> None:
         for funnel in self.funnels:
             if goal.id in funnel.goals:
                 raise Conflict(f"the funnel {funnel.name} uses the goal {goal.name}, which {what}")
+        for exclusion in self.exclusions:
+            if goal.id in exclusion.goals:
+                raise Conflict(
+                    f"the exclusion {exclusion.name} uses the goal {goal.name}, which {what}"
+                )
 
     def check_steps(self, goal_ids: Sequence[str]) -> None:
         """Raise BadRequest for goals that no funnel can have."""
@@ -135,7 +189,7 @@ class Definitions:
         return _named(funnel)
 
 
-D = TypeVar("D", Goal, Funnel)
+D = TypeVar("D", Goal, Funnel, Exclusion)
 
 
 def _found(definitions: Sequence[D], wanted: str, what: str) -> D:
@@ -176,7 +230,7 @@ def new_id() -> str:
 
 
 def _named(definition: D) -> D:
-    """Return a goal or funnel with its name as it is stored. Raises BadRequest."""
+    """Return a definition with its name as it is stored. Raises BadRequest."""
     name = definition.name.strip()
     if not 1 <= len(name) <= MAX_GOAL_NAME:
         raise BadRequest(f"name: expected 1 to {MAX_GOAL_NAME} characters, got {len(name)}")

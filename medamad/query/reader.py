@@ -50,6 +50,9 @@ class Selected(Protocol):
     def visit_gaps(self) -> Gaps:
         """The days in the period that have views which belong to no known visit."""
 
+    def time_bounds(self) -> tuple[int, int]:
+        """Return the times of the first and the last view; without any, the last is before."""
+
     def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:
         """Return the same in another period.
 
@@ -182,6 +185,12 @@ class Reader(Protocol):
 
     def select(self, query: Query) -> Selected:
         """Return the views that match a query's filters and are in its period, and their visits."""
+
+    def select_left_out(self, rule: Query) -> Selected:
+        """Return the views, and their visits, that a rule leaves out by its filters and period.
+
+        Also views of its visits that are after the period, and what other rules leave out, too.
+        """
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         """Return the number of events by property name or, with `by_value`, by name and value.

@@ -123,6 +123,8 @@ class Gap(Enum):
     """Visits: the rollup of the day does not know them, or its views belong to none."""
     DAMAGED = "damaged"
     """Damaged data: there are other views of the day, or none."""
+    EXCLUSIONS = "exclusions"
+    """Exclusions: the rollup of the day has what they leave out."""
 
 
 DayGap: TypeAlias = tuple[Gap, int]

@@ -123,6 +123,8 @@ class ExportSource(Source):
     zone: tzinfo = UTC
     has_visits: bool = True
     cancellation: Cancellation = field(factory=Cancellation)
+    rules: Sequence[Query] = ()
+    """What rules leave out of statistics."""
 
     def row_gaps(self, table: Table) -> Gaps:
         """Return the days of which only a rollup is left, or damaged data is left out."""
@@ -148,7 +150,7 @@ class ExportSource(Source):
         return _read(
             self.snapshot,
             lambda snapshot: report(
-                EmbeddedReader(snapshot, self.sources, self.cancellation), query
+                EmbeddedReader(snapshot, self.sources, self.cancellation, self.rules), query
             ),
         )
 

@@ -16,6 +16,7 @@ from medamad.web.routes import (
     account,
     alerts,
     annotations,
+    exclusions,
     exported_settings,
     exports,
     files,
@@ -45,7 +46,7 @@ def interface_routes(backend: Backend) -> Routes:
     routes = Routes(Klein(), backend)
     sections = (
         *(account, grants, websites, website_settings, goals, annotations, alerts, reports),
-        *(statistics, robots, exports, exported_settings),
+        *(statistics, robots, exports, exported_settings, exclusions),
     )
     for section in sections:
         section.add_to(routes)

@@ -12,7 +12,7 @@ from support.clickhouse.servers import SHARDS, Server
 from support.query.hits import NOON, event, view
 from support.query.oracle import Entry, Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, VALUES, ZONES, RandomTraffic
-from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, answer
+from support.query.snapshots import ENDPOINTS, GOAL_ENDPOINTS, SOURCES, answer, query_from
 
 from medamad.clickhouse.client import Client
 from medamad.clickhouse.tables import Layout, create_tables, day_of
@@ -20,7 +20,7 @@ from medamad.cluster.settling import Settling, touch
 from medamad.query.clickhouse.engine import ClickHouseEngine
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.filters import FIELDS
-from medamad.query.request import Cancellation
+from medamad.query.request import Cancellation, Query
 
 DATABASE = "against_oracle"
 
@@ -42,8 +42,8 @@ class Cluster:
                 client.run(f"TRUNCATE TABLE {client.table(name + self.suffix)}")
         return next(self.numbers)
 
-    def reader(self, website: int) -> ClickHouseReader:
-        return self.engine.reader(website, SOURCES, Cancellation())
+    def reader(self, website: int, rules: Sequence[Query] = ()) -> ClickHouseReader:
+        return self.engine.reader(website, SOURCES, Cancellation(), rules)
 
 
 @pytest.fixture(scope="module", params=["one server", "two shards"])
@@ -61,7 +61,11 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 
 
 def check(
-    cluster: Cluster, traffic: RandomTraffic, sizes: tuple[int, int], endpoints: list[str]
+    cluster: Cluster,
+    traffic: RandomTraffic,
+    sizes: tuple[int, int],
+    endpoints: list[str],
+    rules: int = 0,
 ) -> None:
     """Compare some statistics of the same hits, each with a query of its own."""
     rng = traffic.rng
@@ -94,9 +98,11 @@ def check(
             goals=GOALS,
             returning_zone=zone,
         )
-        reader = cluster.reader(website)
+        left_out = [traffic.rule() for _ in range(rules)]
+        reader = cluster.reader(website, list(map(query_from, left_out)))
         found = answer(reader, endpoint, query, now_ms=now_ms, returning_zone=zone)
-        assert found == oracle.answer(endpoint, query), (endpoint, query)
+        expected = oracle.without(left_out).answer(endpoint, query)
+        assert found == expected, (endpoint, query, left_out)
 
 
 LONG = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 200)]
@@ -116,6 +122,14 @@ def test_random_queries_of_each_statistic_match_the_oracle(cluster: Cluster, end
     rng = random.Random(endpoint)  # noqa: S311
     traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
     check(cluster, traffic, (200, 60), [endpoint] * 2)
+
+
+@pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])
+def test_what_rules_leave_out_is_in_no_statistic(cluster: Cluster, endpoint: str) -> None:
+    rng = random.Random(f"{endpoint} rules")  # noqa: S311
+    traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
+    for rules in (1, 3):
+        check(cluster, traffic, (100, 40), [endpoint] * 2, rules)
 
 
 def awkward_hits() -> tuple[list[Entry], list[Entry]]:

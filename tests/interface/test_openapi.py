@@ -18,7 +18,7 @@ from medamad.domain.accounts import LANGUAGES, MAX_SHARES, MAX_TOKENS, SCRIPT_TY
 from medamad.domain.alerts import FORMATS, MAX_RULES, MAX_URL, SERVICE_KINDS, WEBSITE_KINDS
 from medamad.domain.annotations import MAX_ANNOTATION, MAX_ANNOTATIONS, MAX_LINK
 from medamad.domain.dimensions import MAX_PROPERTY_NAME, MAX_PROPERTY_VALUE
-from medamad.domain.goals import FUNNEL_GOALS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
+from medamad.domain.goals import FUNNEL_GOALS, MAX_EXCLUSIONS, MAX_FUNNELS, MAX_GOAL_NAME, MAX_GOALS
 from medamad.domain.paths import MAX_PATH
 from medamad.domain.subscriptions import LAST_DAY, MAX_SUBSCRIPTIONS
 from medamad.domain.websites import MAX_HOSTNAME
@@ -120,6 +120,9 @@ OURS = {
     "DELETE /websites/{hostname}/annotations/{annotation}",
     "GET /websites/{hostname}/settings/export",
     "POST /websites/{hostname}/settings/import",
+    "GET /websites/{hostname}/exclusions",
+    "POST /websites/{hostname}/exclusions",
+    "DELETE /websites/{hostname}/exclusions/{exclusion}",
     "GET /websites/{hostname}/funnels",
     "POST /websites/{hostname}/funnels",
     "PATCH /websites/{hostname}/funnels/{funnel}",
@@ -163,6 +166,7 @@ QUERIES = {
     "/event/pixel.gif": {"u", "r"},
     "/websites": {"summary"},
     "/websites/{hostname}/annotations": {"start", "end", "timezone"},
+    "/websites/{hostname}/exclusions": {"timezone"},
     "/websites/{hostname}/settings/preview": {"settings"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
     | FILTERS
@@ -418,6 +422,7 @@ def test_a_new_website_links_to_what_may_follow_it() -> None:
             ("/websites/{hostname}", ("get", "patch", "delete")),
             ("/websites/{hostname}/shares", ("get", "post")),
             ("/websites/{hostname}/goals", ("get", "post")),
+            ("/websites/{hostname}/exclusions", ("get", "post")),
             ("/websites/{hostname}/annotations", ("get", "post")),
         )
         for method in methods
@@ -482,6 +487,8 @@ def test_the_documents_limits_agree_with_the_code() -> None:
     assert f"{MAX_TOKENS:,}" in paths["/user/tokens"]["post"]["description"]
     assert f"{MAX_SHARES:,}" in paths["/websites/{hostname}/shares"]["post"]["description"]
     assert f"{MAX_GOALS} " in paths["/websites/{hostname}/goals"]["post"]["description"]
+    of_exclusions = paths["/websites/{hostname}/exclusions"]["post"]["description"]
+    assert f"{MAX_EXCLUSIONS}\nexclusions" in of_exclusions
     of_annotations = paths["/websites/{hostname}/annotations"]["post"]["description"]
     assert f"{MAX_ANNOTATIONS:,} " in of_annotations
     assert f"{MAX_FUNNELS} " in paths["/websites/{hostname}/funnels"]["post"]["description"]

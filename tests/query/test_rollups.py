@@ -26,6 +26,7 @@ from support.query.naive_filters import (
 )
 from support.query.oracle import Entry, Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
+from support.query.readers import reader_of
 from support.query.snapshots import (
     GOAL_ENDPOINTS,
     SOURCES,
@@ -37,7 +38,8 @@ from support.query.snapshots import (
 )
 
 from medamad.domain.zones import day_at, start_of_day
-from medamad.query.request import Gap, Gaps
+from medamad.query.period import Period
+from medamad.query.request import Filter, Gap, Gaps, Query
 from medamad.storage.segments.parts import (
     Rollup,
 )
@@ -310,7 +312,7 @@ def test_random_queries_have_every_kind_of_gap_and_often_none(queries: int) -> N
         zone = ZoneInfo(rng.choice(ZONES))
         gaps = check(traffic, endpoint, traffic.query(endpoint), zone)
         counts.update([each for each in Gap if gaps.days(each)] or [None])
-    kinds = {*Gap} - {Gap.DAMAGED}
+    kinds = {*Gap} - {Gap.DAMAGED, Gap.EXCLUSIONS}
     assert min(counts[each] for each in kinds | {None}) > queries // 200, counts
 
 
@@ -434,3 +436,25 @@ def test_rollups_are_opened_a_few_at_a_time() -> None:
         answer(evolve(snapshot, rollups=opened), endpoint, [], now_ms=traffic.now_ms)
         assert opened.most_open <= 3, endpoint
         assert len(opened.opened) >= len(days)
+
+
+def test_exclusions_do_not_apply_to_days_of_rollups_and_these_are_named() -> None:
+    view = RandomTraffic(random.Random(7), MOMENTS[0], "day").views(1)[0]  # noqa: S311
+    gone, kept = ({**view, "id": day, "visit": day, "time_ms": day * DAY_MS} for day in (5, 6))
+    day = MadeDay(5, (5 * DAY_MS, 6 * DAY_MS - 1), [gone], [])
+    snapshot = snapshot_of([kept], [], days=[day])
+    for rule, named, views in (
+        (Query(), [5], 1),
+        (Query(Period(6 * DAY_MS, None)), [], 1),
+        (Query(Period(None, 6 * DAY_MS - 1)), [5], 2),
+        (Query(filters=(Filter("path", "eq", ("/none",)),)), [5], 2),
+    ):
+        for endpoint in ("summary", "pages", "properties"):
+            reader = reader_of(snapshot, SOURCES, [rule])
+            found = result(reader, endpoint, [("views", "true")])
+            assert found.gaps.days(Gap.EXCLUSIONS) == named
+            assert not found.gaps.days(Gap.FIGURES)
+            if endpoint == "summary":
+                current = answer(reader, endpoint, [])["current"]
+                assert current["pageviews"] == views
+            assert not result(snapshot, endpoint, []).gaps.days(Gap.EXCLUSIONS)

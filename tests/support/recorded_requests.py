@@ -779,6 +779,31 @@ def _figures_of_goals(shown: Mapping[str, str]) -> Iterator[Ask]:
     yield _read("pages with conversions of an unknown goal", f"{pages}?conversions=unknown0")
 
 
+def _exclusions() -> Iterator[Ask]:
+    exclusions = "/api/websites/past.example/exclusions"
+    change = partial(Ask, session="cookie")
+    yield _read("no exclusions", exclusions)
+    chrome = {"name": "Chrome", "filters": "browser[eq]=Chrome&path[starts_with]=/blog"}
+    number = {"exclusion": r'"id":"([\w-]{8})"'}
+    yield change("leave out what matches filters", "POST", exclusions, chrome, takes=number)
+    yield change("leave out a taken name", "POST", exclusions, chrome)
+    for name, body in (
+        ("no name", {"filters": "path=/"}),
+        ("nothing", {"name": "a"}),
+        ("an unknown filter", {"name": "a", "filters": "pth=/"}),
+        ("an unknown operator", {"name": "a", "filters": "path[like]=/"}),
+        ("a malformed period", {"name": "a", "start": "x"}),
+    ):
+        yield change(f"leave out {name}", "POST", exclusions, body)
+    yield _read("exclusions", f"{exclusions}?timezone=Europe/Berlin")
+    yield _read("what is not left out", "/api/website/past.example/summary?visits=true")
+    yield _read("exclusions by a share link", exclusions, "none", X_Medamad_Share="<share>")
+    yield _read("exclusions without a login", exclusions, "none")
+    yield _read("exclusions of an unknown website", "/api/websites/unknown.example/exclusions")
+    yield change("remove an exclusion", "DELETE", f"{exclusions}/<exclusion>")
+    yield change("remove an exclusion again", "DELETE", f"{exclusions}/<exclusion>")
+
+
 def _goals() -> Iterator[Ask]:
     goals = "/api/websites/past.example/goals"
     funnels = "/api/websites/past.example/funnels"
@@ -1203,6 +1228,7 @@ RECORDED: Final[Mapping[str, Recorded]] = MappingProxyType(
                     *(
                         _exports(),
                         _shares(),
+                        _exclusions(),
                         _goals(),
                         _annotations(),
                         _settings(),

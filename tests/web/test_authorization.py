@@ -6,7 +6,8 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
 2. Where the document asks for somebody who is known, what opens nothing is 401: a cookie, a token
    or a share link that is unknown, ended or revoked.
 3. What the document does not take there, a token whose scope is another one, and a token or a
-   share link of another website are 403. Alerts and settings take a full token even to be read.
+   share link of another website are 403. Alerts, exclusions
+   and settings take a full token even to be read.
 4. A change by the cookie, other than an event, from a page of another origin is 403.
    share link of another website are 403. Recipients of reports are shown to full tokens alone.
 4. A change by the cookie, other than an event or by a page that a mail links to, from a page of
@@ -34,7 +35,7 @@ from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Login, Scope, Token
 from medamad.domain.alerts import SERVICE, Alerts, Rule
 from medamad.domain.annotations import Annotation, Annotations
-from medamad.domain.goals import Definitions, Funnel, Goal
+from medamad.domain.goals import Definitions, Exclusion, Funnel, Goal
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.domain.websites import Website
 from medamad.ingest.networks import Networks
@@ -66,6 +67,7 @@ BODIES = {
     "POST /websites/{hostname}/shares": {"name": "club"},
     "POST /websites/{hostname}/goals": {"name": "Thanks", "path": "/thanks"},
     "PATCH /websites/{hostname}/goals/{goal}": {"name": "Bought"},
+    "POST /websites/{hostname}/exclusions": {"name": "Flood", "filters": "path=/flood"},
     "POST /websites/{hostname}/funnels": {"name": "Order", "goals": ["goal-one", "goal-two"]},
     "PATCH /websites/{hostname}/funnels/{funnel}": {"name": "Order"},
     "POST /websites/{hostname}/alerts": {"kind": "quiet", "url": "https://example.com/"},
@@ -112,6 +114,7 @@ NAMED = {
     "{goal}": "goal-new",
     "{alert}": "thealert",
     "{funnel}": "thefunnel",
+    "{exclusion}": "theflood",
     "{annotation}": "the-note",
 }
 REPORT = Subscription(
@@ -129,6 +132,7 @@ REPORT = Subscription(
 DEFINED = Definitions(
     tuple(Goal(id=each, name=each, path="/") for each in ("goal-one", "goal-two", "goal-new")),
     (Funnel("thefunnel", "Checkout", ("goal-one", "goal-two")),),
+    (Exclusion(id="theflood", name="The flood", filters=(("path", "/none"),), created=NOW),),
 )
 ALERTS_OF_WEBSITE, ALERTS_OF_SERVICE = (
     Alerts((Rule(id="thealert", kind=kind, url="https://example.com/"),))
@@ -262,7 +266,7 @@ def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
     is_hidden = address.path.startswith("/user/reports") or re.search(
-        "/(alerts|settings)", address.path
+        "/(alerts|exclusions|settings)", address.path
     )
     if state.scheme == "token":
         allowed = {Scope.FULL}

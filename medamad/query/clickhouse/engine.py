@@ -1,6 +1,6 @@
 """The engine over ClickHouse, for the daemon."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from attrs import define, field
@@ -36,6 +36,8 @@ class ClickHouseEngine(Engine):
     """Answers from a cluster."""
 
     client: Client
+    rules_of: Callable[[int], Sequence[Query]] = lambda _website: ()
+    """Returns what the rules of a website leave out, by its number."""
     _texts: TextsOfWebsites = field(init=False)
     _failure: str = field(default="", init=False)
     """Why the latest question had no answer, "" if it had one."""
@@ -56,7 +58,8 @@ class ClickHouseEngine(Engine):
         Raises Unavailable while a server that is needed does not answer.
         """
         try:
-            found = report(self.reader(website.number, sources, cancellation))
+            rules = self.rules_of(website.number)
+            found = report(self.reader(website.number, sources, cancellation, rules))
         except ClickHouseError as error:
             if str(error) != self._failure:
                 self._failure = str(error)
@@ -66,11 +69,15 @@ class ClickHouseEngine(Engine):
         return found
 
     def reader(
-        self, website: int, sources: Sources, cancellation: Cancellation
+        self,
+        website: int,
+        sources: Sources,
+        cancellation: Cancellation,
+        rules: Sequence[Query] = (),
     ) -> ClickHouseReader:
         """Return the reader of a website, by its number, for one request."""
         texts = self._texts.of(website, cancellation.check)
-        return ClickHouseReader(self.client, website, sources, cancellation, texts)
+        return ClickHouseReader(self.client, website, sources, cancellation, texts, rules)
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours. Raises Unavailable."""

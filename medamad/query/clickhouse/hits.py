@@ -40,7 +40,7 @@ def count_rows(reader: ClickHouseReader, table: str, period: Period) -> int:
 
     Raises Unavailable.
     """
-    rows = reader.of_website(table, *during(period), final=False)
+    rows = reader.whole.of_website(table, *during(period), final=False)
     with _answered():
         return int(reader.run(f"SELECT count() AS n FROM {rows}")["n"][0])
 
@@ -100,7 +100,7 @@ def _pieces(
     columns, order = ", ".join((*table.key, *table.numbers, *texts)), ", ".join(table.key)
     following: list[str] = []
     while True:
-        rows = reader.of_website(table.name, *during(period), *following)
+        rows = reader.whole.of_website(table.name, *during(period), *following)
         with _answered():
             found = reader.run(f"SELECT {columns} FROM {rows} ORDER BY {order} LIMIT {size}")
         count = len(found["view"]) if found else 0

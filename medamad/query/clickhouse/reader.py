@@ -26,7 +26,7 @@ from medamad.query.clickhouse.website_rows import (
     column_of,
     labels_of,
 )
-from medamad.query.period import Period
+from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import (
     NO_GAPS,
@@ -79,12 +79,7 @@ class ClickHouseReader(WebsiteRows, Reader):
     """Reads a website of a cluster."""
 
     def time_bounds(self) -> tuple[int, int]:
-        found = self.run(
-            f"SELECT min(time_ms) AS least, max(time_ms) AS most, count() AS views"
-            f" FROM {self.of_website('views', final=False)}"
-        )
-        (views,) = found["views"].tolist()
-        return (int(found["least"][0]), int(found["most"][0])) if views else (1, 0)
+        return self.select(Query()).time_bounds()
 
     def last_counted_ms(self, period: Period) -> int | None:
         found = self.run(
@@ -103,6 +98,12 @@ class ClickHouseReader(WebsiteRows, Reader):
 
     def select(self, query: Query) -> "ClickHouseSelected":
         return ClickHouseSelected(self, query, query.period)
+
+    def select_left_out(self, rule: Query) -> "ClickHouseSelected":
+        return evolve(self, rules=(rule,), is_left_out=True).select(Query())
+
+    def left_out_by(self, rule: Query, table: str) -> str:
+        return ClickHouseSelected(self, rule, ALWAYS).leaves_out(table)
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         selected = self.select(query)
@@ -143,6 +144,15 @@ class ClickHouseReader(WebsiteRows, Reader):
 @frozen(eq=False)
 class ClickHouseSelected(Selection, Selected):
     """The views that match a query and are in a period."""
+
+    def time_bounds(self) -> tuple[int, int]:
+        here = [*during(self.period), *self._own_conditions()]
+        found = self.reader.run(
+            "SELECT min(time_ms) AS least, max(time_ms) AS most, count() AS views"
+            f" FROM {self.reader.of_website('views', *here, final=False)}"
+        )
+        (views,) = found["views"].tolist()
+        return (int(found["least"][0]), int(found["most"][0])) if views else (1, 0)
 
     def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:  # noqa: ARG002 - no rollups
         return evolve(self, period=period)

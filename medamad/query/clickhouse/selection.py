@@ -142,7 +142,7 @@ class Selection:
         """Return the batches of some views, each with a local day that it has some on."""
         found = self.reader.run(
             f"SELECT DISTINCT batch, toInt64(floor(time_ms / {_SLOT_MS})) AS slot"
-            f" FROM {self.reader.of_website('views', *conditions, final=False)}"
+            f" FROM {self.reader.whole.of_website('views', *conditions, final=False)}"
         )
         zone = Period(zone=self.period.zone)
         return {
@@ -296,6 +296,32 @@ class Selection:
         # first ones, the first views may be past their retention, unlike others of the visit.
         whole = begun_on_whole_days(self.period, self.reader.first_day + 2)
         return [*here, f"(({whole}) OR visit IN {self._numbers(f'NOT ({whole})')})"]
+
+    def leaves_out(self, table: str) -> str:
+        """Return the condition that a row of a table is left out by the query, as a rule.
+
+        The period is that of the rule's query; that of the selection has to be without bounds.
+        """
+        reader, query = self.reader, self.query
+        period = during(query.period)
+        either = [f"visit IN {self._numbers(*begun_in(query.period), *period)}"]
+        if not self._is_of_visits and table != "visits":
+            known = reader.of_website("views", "view = visit", final=False)
+            alone = [*period, f"visit NOT IN (SELECT visit FROM {known})", *self._own_conditions()]
+            if table == "views":
+                either.append(f"({every(alone)})")
+            else:
+                views = reader.of_website("views", *alone, final=False)
+                either.append(f"view > 0 AND view IN (SELECT view FROM {views})")
+        if table == "events" and matches_without_view(query):
+            without_view = ["view = 0", *period]
+            if self.property_condition is not None:
+                having = reader.of_website(
+                    "events", "view = 0", self.property_condition, final=False
+                )
+                without_view.append(f"event IN (SELECT event FROM {having})")
+            either.append(f"({every(without_view)})")
+        return f"({' OR '.join(either)})"
 
     def _grouped(self, column: str, *conditions: str) -> str:
         """Return the selected visits, a row for each, with sums of its views, in parentheses.

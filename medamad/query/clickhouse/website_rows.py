@@ -1,10 +1,10 @@
 """The rows of a website in a cluster."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.clickhouse.client import Client
@@ -13,7 +13,7 @@ from medamad.domain.dimensions import Dimension, property_text
 from medamad.lookup.referrers import Sources
 from medamad.query.clickhouse.sql import Sets, every
 from medamad.query.clickhouse.texts import WebsiteTexts
-from medamad.query.request import Cancellation
+from medamad.query.request import Cancellation, Query
 
 Found: TypeAlias = Mapping[str, Any]
 """A result: its columns by name."""
@@ -21,19 +21,31 @@ Found: TypeAlias = Mapping[str, Any]
 
 @frozen(eq=False)
 class WebsiteRows:
-    """The rows of a website, for one request. Raises ClickHouseError if a server cannot answer."""
+    """The rows of a website, for one request. Raises ClickHouseError if a server cannot answer.
+
+    Without those that rules leave out, or with `is_left_out` these alone.
+    """
 
     client: Client
     website: int
     sources: Sources
     cancellation: Cancellation
     texts: WebsiteTexts
-    sets: Sets = field(init=False)
+    rules: Sequence[Query] = ()
+    is_left_out: bool = False
+    sets: Sets = field()
+    _left_out: dict[str, str] = field(factory=dict, init=False)
+    """The condition that a row of a table is left out, by the table."""
     _cached: dict[str, Any] = field(factory=dict, init=False)
 
     @sets.default
     def _make_sets(self) -> Sets:
         return Sets(self.texts)
+
+    @property
+    def whole(self) -> Self:
+        """All rows of the website, for the same request."""
+        return evolve(self, rules=(), is_left_out=False) if self.rules else self
 
     def run(self, statement: str) -> Found:
         """Return the result of a SELECT. Raises ClickHouseError, and Cancelled."""
@@ -54,7 +66,7 @@ class WebsiteRows:
     def first_day(self) -> int:
         """The first day on which a visit began of which there is a view."""
         if "first" not in self._cached:
-            rows = self.of_website("views", final=False)
+            rows = self.whole.of_website("views", final=False)
             self._cached["first"] = int(
                 self.run(f"SELECT min(visit_day) AS day FROM {rows}")["day"][0]
             )
@@ -66,10 +78,24 @@ class WebsiteRows:
 
         Rows that were sent several times may be there several times unless they are `final`.
         """
-        where = every((f"website = {self.website}", *conditions))
+        where = every((f"website = {self.website}", *conditions, *self._counted(table)))
         # A duration may be that of an earlier version of a row.
         final = final or "duration_ms" in where
         return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"
+
+    def left_out_by(self, rule: Query, table: str) -> str:
+        """Return the condition that a row of a table is left out by a rule."""
+        raise NotImplementedError
+
+    def _counted(self, table: str) -> list[str]:
+        """Return the conditions that a row of a table counts."""
+        if not self.rules:
+            return []
+        if table not in self._left_out:
+            rules = (self.whole.left_out_by(rule, table) for rule in self.rules)
+            self._left_out[table] = f"({' OR '.join(rules)})"
+        left_out = self._left_out[table]
+        return [left_out if self.is_left_out else f"NOT {left_out}"]
 
     def property_codes(self, found: Found) -> NDArray[np.int64]:
         """Return the codes of the properties in the columns `name` and `value`."""

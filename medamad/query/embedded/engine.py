@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import frozen
 
 from medamad.domain.websites import Website
+from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
 from medamad.query.engine import Engine
-from medamad.query.request import Cancellation
+from medamad.query.period import Period
+from medamad.query.request import Cancellation, Query
 from medamad.storage.store import Store
 
 if TYPE_CHECKING:
@@ -31,12 +33,23 @@ class EmbeddedEngine(Engine):
         report: "Callable[[Reader], T]",
     ) -> T:
         """Call `report` with a reader of a website, and return what it returns."""
-        from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - imports much
+        # These import much.
+        from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415
+        from medamad.query.exclusions import rules_of  # noqa: PLC0415
 
+        rules = rules_of(self.store.goals.of(website.number))
         return self.store.read(
-            website, lambda snapshot: report(EmbeddedReader(snapshot, sources, cancellation))
+            website, lambda snapshot: report(EmbeddedReader(snapshot, sources, cancellation, rules))
         )
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
-        return self.store.visitors_last_day(website, now_ms)
+        if not self.store.goals.of(website.number).exclusions:
+            return self.store.visitors_last_day(website, now_ms)
+        last_day = Query(Period(now_ms - DAY_MS, now_ms))
+        return self.read(
+            website,
+            Sources({}),
+            Cancellation(),
+            lambda reader: int(reader.select(last_day).total().tally.day_visitors[0]),
+        )

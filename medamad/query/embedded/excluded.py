@@ -79,6 +79,10 @@ class ExcludedViews:
             return any(self.left_out(leaf) is not None for leaf in leaves(part.members))
         return self.left_out(part) is not None
 
+    def applies_to(self, rollup: Rollup) -> bool:
+        """Return whether a rule may be about the day of a rollup, which has what it leaves out."""
+        return any(not rule.period.is_outside(*rollup.time_bounds) for rule in self.rules)
+
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part are left out."""
         found = self.left_out(part)

@@ -21,8 +21,9 @@ from medamad.query.embedded.rollups import with_single_durations
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.series import series_of, total_of
+from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visitors import visitors_by_since
-from medamad.query.period import Period
+from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
@@ -61,6 +62,16 @@ class EmbeddedSelected(Selected):
     @property
     def visit_gaps(self) -> Gaps:
         return self.selection.visit_gaps
+
+    def time_bounds(self) -> tuple[int, int]:
+        def bounds() -> Iterator[tuple[int, int]]:
+            for part in self.selection.scan(lambda part: part.time_bounds):
+                if isinstance(part, tuple):
+                    yield part
+                else:
+                    yield int(part.time_ms.min()), int(part.time_ms.max())
+
+        return enclosing_bounds(bounds())
 
     def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:
         return evolve(self, selection=evolve(self.selection, period=period, gap=gap))
@@ -155,15 +166,8 @@ class EmbeddedReader(Reader):
         return self.snapshot.texts
 
     def time_bounds(self) -> tuple[int, int]:
-        def bounds() -> Iterator[tuple[int, int]]:
-            for part in self.select(Query()).selection.scan(lambda part: part.time_bounds):
-                if isinstance(part, tuple):
-                    yield part
-                else:
-                    yield int(part.time_ms.min()), int(part.time_ms.max())
-
         rollups = (each.time_bounds for each in self.snapshot.rollups)
-        return enclosing_bounds((*bounds(), *rollups))
+        return enclosing_bounds((self.select(Query()).time_bounds(), *rollups))
 
     def last_counted_ms(self, period: Period) -> int | None:
         counted = [part for part in self.snapshot.parts if not part.import_batch]
@@ -178,6 +182,12 @@ class EmbeddedReader(Reader):
     def select(self, query: Query) -> EmbeddedSelected:
         selection = select(self.snapshot, query, self.sources, self.cancellation, self._excluded)
         return EmbeddedSelected(query, selection)
+
+    def select_left_out(self, rule: Query) -> EmbeddedSelected:
+        snapshot = evolve(self.snapshot, rollup_segments=())
+        visits = ExcludedViews(snapshot, (rule,), self.sources, self.cancellation)
+        filter_ = ViewFilter({}, None, visits)
+        return EmbeddedSelected(Query(), Selection(snapshot, ALWAYS, filter_, self.cancellation))
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         return count_properties(

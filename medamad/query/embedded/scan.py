@@ -162,8 +162,18 @@ class Selection:
 
     @property
     def left_out(self) -> Gaps:
-        """The days in the period of which damaged data is left out, or what a filter cannot see."""
+        """The days in the period of which damaged data is left out, or what a filter cannot see.
+
+        Also those of which there is what rules leave out.
+        """
         damaged = damaged_days(self.snapshot, self.period)
+        excluded = self.filter.excluded
+        if excluded is not None:
+            damaged |= Gaps(
+                (Gap.EXCLUSIONS, rollup.day)
+                for rollup in self.rollups_in_period()
+                if excluded.applies_to(rollup)
+            )
         if self.filter.visits is None:
             return damaged
         return damaged | self.visit_gaps

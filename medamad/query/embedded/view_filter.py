@@ -163,6 +163,9 @@ class Exclusions(VisitFilter, Protocol):
     def left_out(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
 
+    def applies_to(self, rollup: Rollup) -> bool:
+        """Return whether a rule may be about the day of a rollup, which has what it leaves out."""
+
     def events(self, events: EventColumns) -> Mask:
         """Return which rows of loose events are left out if they have no view, shape (n,)."""
 

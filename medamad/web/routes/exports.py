@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import TooMany, Unavailable
 from medamad.domain.websites import Website
+from medamad.query.exclusions import rules_of
 from medamad.query.filters import parse_filters
 from medamad.query.period import Period, parse_period
 from medamad.query.request import NO_GAPS, Cancellation, Gaps
@@ -164,6 +165,7 @@ def _source_of(
     """Return what is exported, until the stack ends."""
     backend = call.backend
     origins, sources = backend.store.imports.origins(website), backend.settings.sources
+    rules = rules_of(backend.store.goals.of(website.number))
     zone, has_visits = backend.pipeline.rules.zone, backend.store.settings.visits.is_on
     if backend.store.spool is None:
         return ExportSource(
@@ -174,6 +176,7 @@ def _source_of(
             zone=zone,
             has_visits=has_visits,
             cancellation=cancellation,
+            rules=rules,
         )
     # Only with a cluster.
     from medamad.query.clickhouse.engine import ClickHouseEngine  # noqa: PLC0415
@@ -183,7 +186,7 @@ def _source_of(
     if not isinstance(engine, ClickHouseEngine):
         raise TypeError("the hits are in a cluster, which another engine cannot export")
     return ClusterSource(
-        reader=engine.reader(website.number, sources, cancellation),
+        reader=engine.reader(website.number, sources, cancellation, rules),
         origins=origins,
         period=period,
         zone=zone,

@@ -61,6 +61,13 @@ def _check_visits(call: Call) -> None:
         raise NotFound(_VISITS_ARE_OFF)
 
 
+def check_filters(call: Call, query: Query) -> None:
+    """Raise BadRequest for filters and other parameters of what is switched off."""
+    if query.filters_on((VISITOR_FIELD,)) and not call.backend.pipeline.rules.has_returning:
+        raise BadRequest(f"{VISITOR_FIELD}: {_RETURNING_IS_OFF}")
+    _check_parameters_of_visits(call, query)
+
+
 def _check_parameters_of_visits(call: Call, query: Query) -> None:
     """Raise BadRequest for parameters of visits if these are switched off."""
     if call.backend.store.settings.visits.is_on:

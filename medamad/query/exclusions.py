@@ -1,0 +1,53 @@
+"""What the exclusions of a website leave out, day by day."""
+
+from datetime import tzinfo
+from typing import Any
+
+from medamad.domain.errors import BadRequest
+from medamad.domain.goals import Definitions, Exclusion
+from medamad.query.buckets import make_buckets
+from medamad.query.filters import parse_filters
+from medamad.query.period import Period, parse_period
+from medamad.query.reader import Reader
+from medamad.query.request import Query
+
+
+def rule_of(exclusion: Exclusion, definitions: Definitions) -> Query:
+    """Return the query that selects what an exclusion leaves out.
+
+    Raises BadRequest naming the parameter, also for filters that there are not.
+    """
+    filters = parse_filters(exclusion.filters, lambda: definitions)
+    for key, value in exclusion.filters:
+        if not parse_filters([(key, value)], lambda: definitions):
+            raise BadRequest(f"{key}: there is no such filter")
+    return Query(parse_period(exclusion.start, exclusion.end), filters)
+
+
+def rules_of(definitions: Definitions) -> tuple[Query, ...]:
+    """Return the queries that select what is left out."""
+    return tuple(rule_of(exclusion, definitions) for exclusion in definitions.exclusions)
+
+
+def left_out_by_day(
+    reader: Reader, rule: Query, zone: tzinfo, *, has_visits: bool
+) -> dict[str, Any]:
+    """Return the views that a rule leaves out, and with `has_visits` the visits.
+
+    In all, and in `interval` on the days of a zone that have any. A view counts on its own day, a
+    visit on the day on which it began.
+    """
+    selected = reader.select_left_out(rule)
+    first_ms, last_ms = selected.time_bounds()
+    buckets = make_buckets("day", first_ms, last_ms, zone)
+    selected = selected.during(Period(first_ms, last_ms))
+    columns = {"views": selected.series(buckets).tally.views} if buckets.dates else {}
+    if has_visits and buckets.dates:
+        columns["visits"] = selected.visits_by_bucket(buckets)[0].dense(len(buckets.dates)).visits
+    days = [
+        {"date": date, **{name: int(column[place]) for name, column in columns.items()}}
+        for place, date in enumerate(buckets.dates)
+        if columns["views"][place]
+    ]
+    names = ("views", "visits") if has_visits else ("views",)
+    return {**{name: sum(day[name] for day in days) for name in names}, "interval": days}
