@@ -29,7 +29,7 @@ PATHS = 6
 def kept(snapshot: Snapshot) -> NearDurations | None:
     """Return what is kept of all segments that never change."""
     whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
-    found: NearDurations | None = whole.find_kept(NearDurations) if whole.segments else None
+    found: NearDurations | None = whole.find_kept((NearDurations, None)) if whole.segments else None
     return found
 
 

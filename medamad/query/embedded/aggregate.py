@@ -4,7 +4,7 @@ A part that is selected as a whole contributes its counters. The views of other 
 those of several parts at a time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -102,6 +102,10 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
 
     Every selected view must be in a bucket.
     """
+    apart = selection.apart()
+    if apart is not None:
+        whole, left_out = (tally_buckets(each, buckets) for each in apart)
+        return whole - left_out
     accumulator = _Accumulator(len(buckets.dates), with_durations=True)
 
     def scanned() -> Iterator[PartViews | Counters]:
@@ -126,37 +130,42 @@ def quartiles_by_path(
     (see `with_single_durations`); those of which only some views are selected are left out, as
     they are in a tally by path.
     """
-    if selection.filter.matches_all and size <= _KEPT_PATHS:
+    if selection.filter.matches_all_included and size <= _KEPT_PATHS:
         whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
         if whole.segments:
             of_others = evolve(selection, snapshot=others)
-            found = _quartiles_near_kept(whole, of_others, paths, size)
+            kept_as = selection.filter.state_of(whole.segments)
+            found = _quartiles_near_kept(whole, of_others, paths, size, kept_as)
             if found is not None:
                 return found
             every = np.arange(size + 1)
             found = LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(every, size))
             windows = windows_around(found)
-            whole.keep(_WINDOWS, windows)
+            whole.keep((_WINDOWS, kept_as), windows)
             return found.take(paths)
     return LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(paths, size))
 
 
 def _quartiles_near_kept(
-    whole: Snapshot, others: Selection, paths: NDArray[np.integer[Any]], size: int
+    whole: Snapshot,
+    others: Selection,
+    paths: NDArray[np.integer[Any]],
+    size: int,
+    kept_as: Hashable,
 ) -> Quartiles | None:
     """Return the quartiles of the durations in both, if they are in the windows that are kept.
 
     The segments of `whole` never change. The windows are kept by the first query about them, what
     is in the windows by the second, so that one that is not repeated takes no longer.
     """
-    windows: NDArray[np.uint32] | None = whole.find_kept(_WINDOWS)
+    windows: NDArray[np.uint32] | None = whole.find_kept((_WINDOWS, kept_as))
     if windows is None:
         return None
-    kept: NearDurations | None = whole.find_kept(NearDurations)
+    kept: NearDurations | None = whole.find_kept((NearDurations, kept_as))
     if kept is None or kept.windows is not windows:
         every = np.arange(len(windows))
         kept = _near(evolve(others, snapshot=whole), every, len(windows) - 1, windows)
-        whole.keep(NearDurations, kept)
+        whole.keep((NearDurations, kept_as), kept)
     # Texts that were added since have no views in these segments, like the last group.
     near = kept.take(np.minimum(paths, len(windows) - 1))
     return LOOPS.near_quartiles(near, _near(others, paths, size, near.windows))
@@ -234,6 +243,15 @@ class _Accumulator:
 def _tally_parts(
     selection: Selection, dimension: Dimension, *, with_durations: bool
 ) -> _Accumulator:
+    apart = selection.apart()
+    if apart is not None:
+        whole, left_out = (
+            _tally_parts(each, dimension, with_durations=with_durations) for each in apart
+        )
+        # Texts may be added in between, which no view of the snapshot has.
+        size = min(whole.sums.shape[1], left_out.sums.shape[1])
+        whole.sums[:, :size] -= left_out.sums[:, :size]
+        return whole
     size = len(selection.snapshot.texts(dimension))
     accumulator = _Accumulator(size, with_durations)
     if selection.filter.matches_all and size <= _KEPT_CODES:

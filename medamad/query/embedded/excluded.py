@@ -6,9 +6,10 @@ the shared ones are found where they are gathered. So the mask of a segment stay
 as its shared visits do, and is kept.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field
@@ -35,6 +36,7 @@ from medamad.query.filters import (
 )
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation, Query
+from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
@@ -66,8 +68,13 @@ class ExcludedViews:
     _shared: SharedVisits | None = field(default=None, init=False)
     _selections: Sequence[Selection] | None = field(default=None, init=False)
     """What each rule selects at all times."""
+    _others: Numbers | None = field(default=None, init=False)
+    """The visits that several parts have something of."""
     _numbers: Numbers | None = field(default=None, init=False)
     """The visits that are left out, among those that several parts have something of."""
+    _digest: Any = field(default=None, init=False)
+    _states: dict[int, bytes] = field(factory=dict, init=False)
+    """What `left_out` depends on, by the first sequence number of segments."""
     _masks: dict[int, RowMask | None] = field(factory=dict, init=False)
     """What `left_out` returned of parts, by the first sequence number."""
 
@@ -118,28 +125,49 @@ class ExcludedViews:
             and any(rule.filters_on(NUMBER_FIELDS) for rule in self.rules)
         ):
             return self._find(part)
-        found = self.snapshot.kept_mask(part, self._key(part), partial(self._find_any, part))
+        key = (ExcludedViews, self._state_of(part.segment.header), self.sources)
+        found = self.snapshot.kept_mask(part, key, partial(self._find_any, part))
         return found if found.bits.any() else None
 
     def _find_any(self, part: ViewColumns) -> RowMask:
         return self._find(part) or RowMask.of_none(0)
 
-    def _key(self, part: ViewColumns) -> Hashable:
-        """Return what the mask of a segment depends on."""
-        shared = self._find_shared()
-        bounds = (part.first_visit or 1, part.sequence_bounds[1] + 1)
-        depends = blake2b(digest_size=16)
-        for rule in self.rules:
-            period = (rule.period.start_ms, rule.period.end_ms)
-            depends.update(repr((rule.filters, period)).encode())
-        for numbers in (_numbers_shared(shared), self._numbers_left_out()):
-            first, last = np.searchsorted(numbers, bounds)
-            depends.update(np.int64(last - first).tobytes() + numbers[first:last].tobytes())
-        for selection in self._rule_selections():
-            properties = selection.filter.properties
-            if properties is not None:
-                depends.update(properties.loose(part).tobytes() + b".")
-        return ExcludedViews, depends.digest(), self.sources
+    def state_of(self, segments: Iterable[Segment]) -> Hashable:
+        """Return what depends on the views of segments that are left out, and on no others.
+
+        None of the segments may have an overlay.
+        """
+        states = blake2b(digest_size=16)
+        for segment in segments:
+            for leaf in segment.leaves():
+                states.update(self._state_of(leaf.header))
+        return states.digest(), self.sources
+
+    def _state_of(self, header: SegmentHeader) -> bytes:
+        first, last = header.sequence_bounds
+        if first not in self._states:
+            state = self._rules_digest().copy()
+            bounds = (header.first_visit or 1, last + 1)
+            for numbers in (self._numbers_shared(), self._numbers_left_out()):
+                begin, end = np.searchsorted(numbers, bounds)
+                state.update(np.int64(end - begin).tobytes() + numbers[begin:end].tobytes())
+            for selection in self._rule_selections():
+                properties = selection.filter.properties
+                if properties is not None:
+                    loose = properties.loose_views
+                    begin, end = np.searchsorted(loose, np.array((first, last + 1), np.uint64))
+                    state.update(loose[begin:end].tobytes() + b".")
+            self._states[first] = state.digest()
+        return self._states[first]
+
+    def _rules_digest(self) -> Any:
+        """Return the hash of the rules, to which more can be added."""
+        if self._digest is None:
+            self._digest = blake2b(digest_size=16)
+            for rule in self.rules:
+                period = (rule.period.start_ms, rule.period.end_ms)
+                self._digest.update(repr((rule.filters, period)).encode())
+        return self._digest
 
     def _find(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
@@ -162,7 +190,7 @@ class ExcludedViews:
         else:
             alone = snapshot_of_part(self.snapshot, part)
         begins = self._begins(alone)
-        shared = find_ascending(part, _numbers_shared(self._find_shared()))[1]
+        shared = find_ascending(part, self._numbers_shared())[1]
         begins = np.setdiff1d(begins, shared, assume_unique=True)
         return LOOPS.mask_visits(part.visits().offsets, begins) if len(begins) else None
 
@@ -184,7 +212,7 @@ class ExcludedViews:
         rows = np.arange(len(part))
         if part.first_visit:
             rows = np.flatnonzero(part.visits().offsets == 0)
-            shared = _numbers_shared(self._find_shared())
+            shared = self._numbers_shared()
             rows = rows[~np.isin(visit_numbers(part, rows), shared)]
         if not len(rows):
             return rows
@@ -208,10 +236,20 @@ class ExcludedViews:
             self._shared = find_shared(self.snapshot, ALWAYS, self.cancellation, by_leaf=True)
         return self._shared
 
+    def _numbers_shared(self) -> Numbers:
+        if self._others is None:
+            shared = self._find_shared()
+            self._others = joined_numbers([shared.in_whole.numbers, shared.in_others.numbers])
+        return self._others
+
     def _numbers_left_out(self) -> Numbers:
         if self._numbers is None:
             shared = self._find_shared()
-            in_whole = self._numbers_in(shared.in_whole)
+            in_whole = NO_NUMBERS
+            if shared.whole.segments:
+                key = (ExcludedViews, self._rules_digest().digest(), self.sources)
+                find = partial(self._numbers_in, shared.in_whole)
+                in_whole = shared.whole.kept(key, find)
             # What goes on in others is found there, as a whole.
             in_whole = in_whole[~np.isin(in_whole, shared.in_others.numbers)]
             self._numbers = joined_numbers([in_whole, self._numbers_in(shared.in_others)])
@@ -223,7 +261,3 @@ class ExcludedViews:
             return NO_NUMBERS
         views = gathered.views
         return visit_numbers(views, self._begins(snapshot_of_part(self.snapshot, views)))
-
-
-def _numbers_shared(shared: SharedVisits) -> Numbers:
-    return joined_numbers([shared.in_whole.numbers, shared.in_others.numbers])

@@ -172,6 +172,10 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     The order is that of time, at the same time that in which they were stored. A view or an event
     may reach several in order.
     """
+    apart = selection.apart()
+    if apart is not None:
+        whole, left_out = (count_steps(each, goals) for each in apart)
+        return whole - left_out
     counts = np.zeros(len(goals), np.int64)
     snapshot = selection.snapshot
     search = GoalSearch.of(goals, snapshot.texts, selection.cancellation, snapshot)

@@ -1,7 +1,7 @@
 """Exact medians and quartiles of durations, by group of views."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -180,22 +180,31 @@ class NearDurations:
         return NearDurations(windows, counts, begins, ends, self.duration_ms)
 
 
-def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations] = ()) -> int:
+def median(
+    unsorted_ms: Sequence[Integers],
+    ascending: Sequence[SortedDurations] = (),
+    removed_ms: Sequence[Integers] = (),
+) -> int:
     """Return the median of durations in pieces, unsorted and sorted ones; 0 without any.
 
-    Durations of 0 do not count. There must be none among the sorted ones.
+    Durations of 0 do not count. There must be none among the sorted ones. Those in `removed_ms`,
+    all of which are in the others, do not count either.
     """
     # Each piece has the narrowest dtype for its durations.
     pieces = np.concatenate(unsorted_ms) if unsorted_ms else np.zeros(0, np.uint32)
     loose = pieces.astype(np.uint32, copy=False)
     zeros = len(loose) - int(np.count_nonzero(loose))
-    count = len(loose) - zeros + sum(map(len, ascending))
+    removed = np.concatenate([np.zeros(0, np.uint32), *removed_ms])
+    removed = np.sort(removed[removed > 0])
+    count = len(loose) - zeros + sum(map(len, ascending)) - len(removed)
     if not count:
         return 0
     lower, upper = (count - 1) // 2, count // 2
-    if ascending:
+    if ascending or len(removed):
         loose.sort()
-        low_ms, high_ms = _at([*ascending, SortedDurations.of(loose[zeros:])], lower, upper)
+        added = [*ascending, SortedDurations.of(loose[zeros:])]
+        counted: _Pieces = [*((1, piece) for piece in added), (-1, SortedDurations.of(removed))]
+        low_ms, high_ms = _at(counted, lower, upper)
     else:
         loose.partition(zeros + lower)
         low_ms = int(loose[zeros + lower])
@@ -204,27 +213,33 @@ def median(unsorted_ms: Sequence[Integers], ascending: Sequence[SortedDurations]
     return middle + (rest and middle % 2)
 
 
-def _at(pieces: Sequence[SortedDurations], lower: int, upper: int) -> tuple[int, int]:
+_Pieces: TypeAlias = Sequence[tuple[Literal[1, -1], SortedDurations]]
+"""Numbers that count, and with -1 others that do not, although they are in those."""
+
+
+def _at(pieces: _Pieces, lower: int, upper: int) -> tuple[int, int]:
     """Return the numbers at two places, at most one apart, of all numbers sorted together."""
-    starts = np.zeros(max(len(piece.starts) for piece in pieces), np.int64)
-    for piece in pieces:
-        starts[: len(piece.starts)] += piece.starts
-        starts[len(piece.starts) :] += len(piece)
+    starts = np.zeros(max(len(piece.starts) for _, piece in pieces), np.int64)
+    for sign, piece in pieces:
+        starts[: len(piece.starts)] += sign * piece.starts.astype(np.int64)
+        starts[len(piece.starts) :] += sign * len(piece)
     low_ms = _number_at(pieces, starts, lower)
-    if lower == upper or sum(piece.below(low_ms + 1) for piece in pieces) > upper:
+    if lower == upper or sum(sign * piece.below(low_ms + 1) for sign, piece in pieces) > upper:
         return low_ms, low_ms
     return low_ms, _number_at(pieces, starts, upper)
 
 
-def _number_at(pieces: Sequence[SortedDurations], starts: NDArray[np.int64], place: int) -> int:
+def _number_at(pieces: _Pieces, starts: NDArray[np.int64], place: int) -> int:
     """Return the number at a place; `starts` counts the numbers below each of the upper halves."""
     upper = int(np.searchsorted(starts, place, side="right")) - 1
-    halves = [piece.low_of(upper) for piece in pieces]
+    halves = [(sign, piece.low_of(upper)) for sign, piece in pieces]
     place -= int(starts[upper])
     least, greatest = 0, LOW
     while least < greatest:
         middle = (least + greatest) // 2
-        up_to = sum(int(half.searchsorted(half.dtype.type(middle), "right")) for half in halves)
+        up_to = sum(
+            sign * int(half.searchsorted(half.dtype.type(middle), "right")) for sign, half in halves
+        )
         if up_to > place:
             greatest = middle
         else:

@@ -205,6 +205,17 @@ class Selection:
         least_ms, greatest_ms = part.time_bounds
         return least_ms <= greatest_ms and not self.period.is_outside(least_ms, greatest_ms)
 
+    def apart(self) -> "tuple[Selection, Selection] | None":
+        """Return the selections of all views, and of those that rules leave out.
+
+        None if there are no rules, or other filters. Sums are found fast as the difference of both.
+        """
+        excluded = self.filter.excluded
+        if excluded is None or not self.filter.matches_all_included:
+            return None
+        left_out = evolve(self, filter=ViewFilter({}, visits=excluded))
+        return evolve(self, filter=ViewFilter({})), left_out
+
     def without(self, dimension: Dimension) -> "Selection":
         """Return the selection without the filter on a dimension."""
         return evolve(self, filter=self.filter.without(dimension))

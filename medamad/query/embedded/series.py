@@ -1,6 +1,6 @@
 """Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache, partial
 from itertools import groupby, pairwise
 from typing import Any, Final
@@ -33,13 +33,14 @@ _FEW_BUCKETS: Final = 2_500
 def total_of(selection: Selection) -> Series:
     """Return the sums and the median of all selected views, as those of one bucket."""
     gaps: set[DayGap] = set()
-    if not selection.filter.matches_all:
+    if not selection.filter.matches_all_included:
         rollups = list(selected_rollups(selection))
         gaps.update(*(rollup.gaps for rollup in rollups))
         return _filtered(selection, None, [(0, rollup) for rollup in rollups], Gaps(gaps))
     ascending: list[SortedDurations] = []
     unsorted_ms: list[Integers] = []
-    for scanned in selection.scan(partial(_sorted_durations, selection.snapshot)):
+    whole, left_out = selection.apart() or (selection, None)
+    for scanned in whole.scan(partial(_sorted_durations, selection.snapshot)):
         if isinstance(scanned, SortedDurations):
             ascending.append(scanned)
         else:
@@ -49,9 +50,9 @@ def total_of(selection: Selection) -> Series:
         gaps |= rollup.gaps
         sums[:, 0] += rollup.sums
         unsorted_ms.append(rollup.duration_ms)
-    return Series(
-        make_tally(sums, Gaps(gaps)), np.array([median(unsorted_ms, ascending)], np.int64)
-    )
+    removed_ms = [] if left_out is None else [each.duration_ms for each in left_out.views()]
+    median_ms = median(unsorted_ms, ascending, removed_ms)
+    return Series(make_tally(sums, Gaps(gaps)), np.array([median_ms], np.int64))
 
 
 def series_of(selection: Selection, buckets: Buckets) -> Series:
@@ -62,7 +63,7 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
     if len(buckets.dates) > _FEW_BUCKETS:
         return _sorted_at_once(selection, buckets)
     rollups, gaps = _rollups_by_bucket(selection, buckets)
-    if not selection.filter.matches_all:
+    if not selection.filter.matches_all_included:
         return _filtered(selection, buckets, rollups, gaps)
     kept = _KeptMedians.find(selection, buckets)
     size = len(buckets.dates)
@@ -157,6 +158,8 @@ class _KeptMedians:
     first_ms: Sequence[int]
     last_ms: Sequence[int]
     segments: Sequence[Snapshot | None]
+    keys: Sequence[Hashable]
+    """What the median of each bucket is kept as."""
     found: Sequence[int | None]
 
     @classmethod
@@ -170,11 +173,15 @@ class _KeptMedians:
         segments: list[Snapshot | None] = [None] * size
         if size <= _KEPT_BUCKETS:
             segments = _segments_by_bucket(selection.snapshot, buckets)
-        found = [
-            None if alone is None else alone.find_kept((cls, first, last))
+        keys = [
+            None if alone is None else (cls, first, last, selection.filter.state_of(alone.segments))
             for first, last, alone in zip(first_ms, last_ms, segments, strict=True)
         ]
-        return cls(first_ms, last_ms, segments, found)
+        found = [
+            None if alone is None else alone.find_kept(key)
+            for key, alone in zip(keys, segments, strict=True)
+        ]
+        return cls(first_ms, last_ms, segments, keys, found)
 
     def missing(self) -> Iterator[Period]:
         """Return the periods of the buckets that are not known, which follow each other."""
@@ -191,8 +198,7 @@ class _KeptMedians:
             if found is not None:
                 medians_ms[place] = found
             elif alone is not None:
-                key = (_KeptMedians, self.first_ms[place], self.last_ms[place])
-                alone.keep(key, medians_ms[place])
+                alone.keep(self.keys[place], medians_ms[place])
         return medians_ms
 
 
@@ -242,7 +248,7 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
     size = len(buckets.dates)
     durations = GroupedDurations(size)
     keys: list[Integers] = [np.zeros(0, np.uint32)]
-    unfiltered = selection.filter.matches_all
+    unfiltered = selection.filter.matches_all_included
     for views in selection.views():
         cut = _cut_at_buckets(views, buckets)
         lengths = np.diff(cut.bounds)

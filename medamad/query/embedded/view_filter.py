@@ -1,6 +1,6 @@
 """The filters of a query on the views of one part, and the views that they select."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -13,7 +13,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
-from medamad.storage.segments.format import HOSTING, Integers
+from medamad.storage.segments.format import HOSTING, Integers, Segment
 from medamad.storage.segments.parts import Codes, EventColumns, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -163,6 +163,9 @@ class Exclusions(VisitFilter, Protocol):
     def left_out(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
 
+    def state_of(self, segments: Iterable[Segment]) -> Hashable:
+        """Return what depends on the views of segments that are left out, and on no others."""
+
     def applies_to(self, rollup: Rollup) -> bool:
         """Return whether a rule may be about the day of a rollup, which has what it leaves out."""
 
@@ -228,6 +231,10 @@ class ViewFilter:
             return of_visits
         of_columns = self.columns.mask(part)
         return of_columns if of_visits is None else of_visits.unpacked() & of_columns
+
+    def state_of(self, segments: Iterable[Segment]) -> Hashable:
+        """Return what depends on the views of segments that rules leave out; None without rules."""
+        return None if self.excluded is None else self.excluded.state_of(segments)
 
     @property
     def only_visits(self) -> VisitFilter | None:

@@ -56,7 +56,7 @@ def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
 
     The period of the selection has to be that of the buckets.
     """
-    if buckets is None and not selection.filter.matches_all:
+    if buckets is None and not selection.filter.matches_all_included:
         # Times are slow to read. Without a filter, the sums by time are kept.
         (sums,) = sum_visits(selection, [Totals()])
         return sums.total()
@@ -74,7 +74,7 @@ def count_reached(
 
     By the bucket in which they began, or of all: shape (1 + goals, n), or (1 + goals, 1).
     """
-    if selection.filter.matches_all:
+    if selection.filter.matches_all_included:
         slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
         count = Count(slot_ms=slot_ms)
         kinds: list[Kind] = [count, *(ReachedGoal(goal, count) for goal in search.goals)]

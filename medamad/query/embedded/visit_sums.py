@@ -61,6 +61,12 @@ class Kind(ABC):
 def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of the selected visits, of each kind."""
     snapshot, cancellation = selection.snapshot, selection.cancellation
+    apart = selection.apart()
+    if apart is not None:
+        return [
+            _counted_ones(add_up([whole, -left_out]))
+            for whole, left_out in zip(*(sum_visits(each, kinds) for each in apart), strict=True)
+        ]
     if not selection.filter.matches_all:
         return collect((visits for visits, _ in visits_in_groups(selection)), kinds)
     shared = find_shared(snapshot, selection.period, cancellation, by_leaf=False)
@@ -71,6 +77,11 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
         add_up([whole.sums(kind), -again, added])
         for kind, again, added in zip(kinds, counted_again, others, strict=True)
     ]
+
+
+def _counted_ones(sums: VisitSums) -> VisitSums:
+    """Return the sums of the codes that any visit counts for."""
+    return sums.take(np.flatnonzero(sums.visits))
 
 
 def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[PartVisits]:

@@ -27,6 +27,10 @@ def visitors_by_since(
 
     And which spans are known, shape (n,): those of which no day has only a rollup without texts.
     """
+    apart = selection.apart()
+    if apart is not None:
+        (sums, is_known), (left_out, _) = (visitors_by_since(each, spans) for each in apart)
+        return sums - left_out, is_known
     texts = selection.snapshot.texts(Dimension.SINCE)
     counted = _Visitors(spans, np.array([SINCE_PLACES.get(text, 0) for text in texts], np.intp))
     is_known = np.ones(len(spans), np.bool_)
