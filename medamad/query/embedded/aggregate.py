@@ -102,10 +102,6 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
 
     Every selected view must be in a bucket.
     """
-    apart = selection.apart()
-    if apart is not None:
-        whole, left_out = (tally_buckets(each, buckets) for each in apart)
-        return whole - left_out
     accumulator = _Accumulator(len(buckets.dates), with_durations=True)
 
     def scanned() -> Iterator[PartViews | Counters]:

@@ -1,6 +1,6 @@
 """The engine over a snapshot of the store: what `medamad.query.reader` asks for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -64,14 +64,21 @@ class EmbeddedSelected(Selected):
         return self.selection.visit_gaps
 
     def time_bounds(self) -> tuple[int, int]:
-        def bounds() -> Iterator[tuple[int, int]]:
-            for part in self.selection.scan(lambda part: part.time_bounds):
-                if isinstance(part, tuple):
-                    yield part
-                else:
-                    yield int(part.time_ms.min()), int(part.time_ms.max())
-
-        return enclosing_bounds(bounds())
+        scanned = list(self.selection.candidates(lambda part: part.time_bounds))
+        found = enclosing_bounds(each for each in scanned if isinstance(each, tuple))
+        # To read times is slow, and few parts have views before and after those of all others.
+        candidates = [each for each in scanned if not isinstance(each, tuple)]
+        candidates.sort(key=lambda each: each.part.time_bounds[0])
+        latest_first = sorted(candidates, key=lambda each: -each.part.time_bounds[1])
+        for each in (*candidates[:1], *latest_first, *candidates):
+            first_ms, last_ms = each.part.time_bounds
+            if found[0] <= found[1] and found[0] <= first_ms and last_ms <= found[1]:
+                continue
+            views = each.selected()
+            if views is not None:
+                time_ms = views.time_ms
+                found = enclosing_bounds((found, (int(time_ms.min()), int(time_ms.max()))))
+        return found
 
     def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:
         return evolve(self, selection=evolve(self.selection, period=period, gap=gap))

@@ -10,13 +10,19 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.query.buckets import Buckets
-from medamad.query.embedded.aggregate import make_tally, repeatable, tally_all, tally_buckets
+from medamad.query.embedded.aggregate import (
+    in_batches,
+    make_tally,
+    repeatable,
+    tally_all,
+    tally_buckets,
+)
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews, same_number
 from medamad.query.embedded.quantiles import GroupedDurations, median
 from medamad.query.embedded.rollups import SelectedRollup, selected_rollups
 from medamad.query.embedded.scan import Selection, WantedColumns
-from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.view_filter import MASKS, SelectedViews
 from medamad.query.period import Period
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.sums import Series
@@ -79,8 +85,18 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         rollup_sums[:, bucket] += rollup.sums
         pieces[bucket].append(rollup.duration_ms)
     medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
-    sums = tally_buckets(selection, buckets) + rollup_sums
+    sums = _tally_remaining(selection, buckets) + rollup_sums
     return Series(make_tally(sums, gaps), kept.with_others(medians_ms))
+
+
+def _tally_remaining(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
+    """Return the sums of the selected views of parts by bucket, of all but those left out."""
+    whole, left_out = selection.apart() or (selection, None)
+    sums = tally_buckets(whole, buckets)
+    if left_out is None:
+        return sums
+    views = in_batches(_views_by_bucket(left_out, buckets))
+    return sums - LOOPS.tally(views, MASKS, len(buckets.dates))
 
 
 def _filtered(
@@ -264,7 +280,7 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
         durations.add(np.full(len(rollup.duration_ms), bucket, np.uint32), rollup.duration_ms)
     medians_ms = durations.quartiles().quartile(2)
     if unfiltered:
-        sums = tally_buckets(selection, buckets)
+        sums = _tally_remaining(selection, buckets)
     else:
         sums = sums_of(np.concatenate(keys), None, size)
     return Series(make_tally(sums + rollup_sums, gaps), medians_ms)
