@@ -37,6 +37,19 @@ export interface Website {
 }
 
 /** What counts on a website; null stands for what is configured. */
+/** A rule of what is left out of all figures. */
+export interface Exclusion {
+  id: string;
+  name: string;
+  /** As in a query string. */
+  filters: string;
+  start?: string;
+  end?: string;
+  created: number;
+  views: number;
+  visits?: number;
+}
+
 export interface WebsiteSettings {
   bots: "declared" | "strict" | "off" | null;
   respect_gpc: boolean | null;

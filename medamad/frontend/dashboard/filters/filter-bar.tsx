@@ -6,6 +6,7 @@ import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { t, tn } from "../i18n/index.ts";
 import { directionOf } from "../panels/words.ts";
+import { shareId } from "../state/share.ts";
 import { Filled } from "../ui/filled.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
@@ -14,6 +15,9 @@ import { excludes, type Filter, negated, placed } from "../view/filters.ts";
 import { useViewing } from "../view/page-state.ts";
 import { inWords, sentenceOf, valuesInWords } from "./words.ts";
 
+const Exclusions = later(() =>
+  import("../exclusions/of-filters.tsx").then(({ ExclusionsOfFilters }) => ExclusionsOfFilters),
+);
 const Editor = later(() => import("./editor.tsx").then(({ Editor }) => Editor));
 
 interface AddProperties {
@@ -56,6 +60,7 @@ export function FilterBar({ button }: AddProperties) {
   const { view, show } = useViewing();
   const { filters } = view;
   const [edited, setEdited] = useState<number>();
+  const [leavesOut, setLeavesOut] = useState(false);
 
   const put = (place: number, filter?: Filter) => show({ filters: placed(filters, place, filter) });
   const remove = (place: number) => {
@@ -90,8 +95,14 @@ export function FilterBar({ button }: AddProperties) {
               {t("filters.remove-all")}
             </button>
           )}
+          {!shareId && (
+            <button type="button" class="quiet" onClick={() => setLeavesOut(true)}>
+              {t("filters.leave-out")}
+            </button>
+          )}
         </section>
       )}
+      {leavesOut && <Exclusions onClose={() => setLeavesOut(false)} />}
       <span class="hidden" role="status">
         {tn("filters.count", filters.length)}
       </span>

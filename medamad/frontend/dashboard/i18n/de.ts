@@ -369,6 +369,7 @@ export const de: Catalogue = {
   "filters.include": "Stattdessen einschließen",
   "filters.include-what": "Stattdessen einschließen: {filter}",
   "filters.edit-what": "Bearbeiten: {filter}",
+  "filters.leave-out": "Ausnehmen …",
   "filters.remove-all": "Alle löschen",
   "filters.count.one": "{n} Filter",
   "filters.count.other": "{n} Filter",
@@ -605,6 +606,8 @@ export const de: Catalogue = {
   "download.format": "Format",
   "download.text":
     "Mit {command} können Sie Aufrufe und Ereignisse unverändert wieder importieren.",
+  "sites.left-out": "Ausgenommen",
+  "sites.left-out-of": "Ausgenommen von {hostname}",
   "sites.rename": "Umbenennen",
   "sites.rename-of": "{hostname} umbenennen",
   "sites.rename-text":

@@ -369,6 +369,7 @@ export const es: Catalogue = {
   "filters.include": "Incluir",
   "filters.include-what": "Incluir: {filter}",
   "filters.edit-what": "Editar: {filter}",
+  "filters.leave-out": "Excluir…",
   "filters.remove-all": "Borrar todos",
   "filters.count.one": "{n} filtro",
   "filters.count.other": "{n} filtros",
@@ -603,6 +604,8 @@ export const es: Catalogue = {
     "De algunos días entre el {first} y el {last} solo se conservan los totales diarios. Algunas estadísticas no los incluyen.",
   "download.format": "Formato",
   "download.text": "Con {command} puede volver a importar las vistas y los eventos tal como están.",
+  "sites.left-out": "Exclusiones",
+  "sites.left-out-of": "Exclusiones de {hostname}",
   "sites.rename": "Cambiar nombre",
   "sites.rename-of": "Cambiar nombre de {hostname}",
   "sites.rename-text":

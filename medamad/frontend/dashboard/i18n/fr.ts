@@ -374,6 +374,7 @@ export const fr: Catalogue = {
   "filters.include": "Inclure plutôt",
   "filters.include-what": "Inclure plutôt : {filter}",
   "filters.edit-what": "Modifier : {filter}",
+  "filters.leave-out": "Exclure…",
   "filters.remove-all": "Tout effacer",
   "filters.count.one": "{n} filtre",
   "filters.count.other": "{n} filtres",
@@ -610,6 +611,8 @@ export const fr: Catalogue = {
   "download.format": "Format",
   "download.text":
     "Vous pouvez réimporter les pages vues et les événements à l’identique avec {command}.",
+  "sites.left-out": "Exclusions",
+  "sites.left-out-of": "Exclusions de {hostname}",
   "sites.rename": "Renommer",
   "sites.rename-of": "Renommer {hostname}",
   "sites.rename-text":

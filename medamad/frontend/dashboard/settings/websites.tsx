@@ -22,9 +22,15 @@ import { Shares } from "./shares.tsx";
 
 const SEARCHED_FROM = 9;
 
+const Exclusions = later(() =>
+  import("../exclusions/dialog.tsx").then(({ Exclusions }) => Exclusions),
+);
 const Counting = later(() => import("./counting.tsx").then(({ Counting }) => Counting));
 
-type Doing = { what: "rename" | "delete" | "share" | "download" | "counting"; hostname: string };
+type Doing = {
+  what: "rename" | "delete" | "share" | "download" | "counting" | "exclusions";
+  hostname: string;
+};
 
 export function Websites() {
   const { data: websites, error } = useAsk<Website[]>("/websites");
@@ -86,6 +92,9 @@ export function Websites() {
       {doing?.what === "counting" && (
         <Counting hostname={doing.hostname} isDemo={isDemo} onClose={end} />
       )}
+      {doing?.what === "exclusions" && (
+        <Exclusions hostname={doing.hostname} onClose={() => end()} />
+      )}
       {doing?.what === "download" && <Download hostname={doing.hostname} onClose={end} />}
       {doing?.what === "delete" && <Delete hostname={doing.hostname} onClose={end} />}
     </section>
@@ -121,6 +130,14 @@ function Site({ hostname, isDemo, onDo }: SiteProperties) {
           onClick={() => onDo({ what: "counting", hostname })}
         >
           {t("counting.short")}
+        </button>
+        <button
+          type="button"
+          class="button"
+          aria-label={t("sites.left-out-of", { hostname: name })}
+          onClick={() => onDo({ what: "exclusions", hostname })}
+        >
+          {t("sites.left-out")}
         </button>
         <button
           type="button"

@@ -187,6 +187,7 @@ export const panels = {
   "filters.include": "Include instead",
   "filters.include-what": "Include instead: {filter}",
   "filters.edit-what": "Edit: {filter}",
+  "filters.leave-out": "Leave out…",
   "filters.remove-all": "Clear all",
   "filters.count.one": "{n} filter",
   "filters.count.other": "{n} filters",

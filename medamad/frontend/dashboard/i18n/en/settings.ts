@@ -38,6 +38,8 @@ export const settings = {
     "For some days from {first} to {last}, only daily totals remain. Some statistics leave them out.",
   "download.format": "Format",
   "download.text": "You can import views and events again with {command}, exactly as they are.",
+  "sites.left-out": "Left out",
+  "sites.left-out-of": "Left out of {hostname}",
   "sites.rename": "Rename",
   "sites.rename-of": "Rename {hostname}",
   "sites.rename-text":
