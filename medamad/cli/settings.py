@@ -16,6 +16,7 @@ from medamad.cli.grants import run_subcommand
 from medamad.cli.support import add_data, add_json, counted
 from medamad.domain.errors import BadRequest
 from medamad.domain.exported_settings import ExportedSettings, Imported, check_members
+from medamad.query.exclusions import check_exported
 from medamad.storage.offline import add_settings, defined_for
 
 EXAMPLES: Final = (
@@ -35,13 +36,14 @@ def configure(parser: ArgumentParser) -> None:
         each.set_defaults(work=work)
     add_json(importing)
     parser.epilog = (
-        "Settings are goals, funnels, annotations and alerts, and what the website counts and\n"
-        "stores. Of a webhook's URL only the host is exported, since the rest often is a secret:\n"
-        "complete it in the file, or later in the dashboard. Reports by mail are left out, since\n"
-        "their addresses are personal data.\n\n"
-        "An import adds what is not there yet, all or nothing. It is refused if a goal or funnel\n"
-        "there has the same name and is different, and if a choice there is another one. An alert\n"
-        "whose URL is a host alone is there if one of the same kind has a webhook of that host.\n\n"
+        "Settings are goals, funnels, exclusions, annotations and alerts, and what the website\n"
+        "counts and stores. Of a webhook's URL only the host is exported, since the rest often is\n"
+        "a secret: complete it in the file, or later in the dashboard. Reports by mail are left\n"
+        "out, since their addresses are personal data.\n\n"
+        "An import adds what is not there yet, all or nothing. It is refused if a goal, funnel or\n"
+        "exclusion there has the same name and is different, and if a choice there is another\n"
+        "one. An alert whose URL is a host alone is there if one of the same kind has a webhook\n"
+        "of that host.\n\n"
         f"{parser.epilog}"
     )
 
@@ -63,13 +65,15 @@ def _import(arguments: Namespace, data_dir: Path) -> int:
             f"standard input: expected what `medamad settings export` prints: {error}"
         ) from None
     check_members(members)
+    check_exported(settings)
     added = _added(data_dir, arguments.hostname, settings)
     if arguments.json:
         print(json.dumps(asdict(added), indent=1))
         return 0
     counts = (
         *(counted(added.goals, "goal"), counted(added.funnels, "funnel")),
-        *(counted(added.annotations, "annotation"), counted(added.alerts, "alert")),
+        *(counted(added.exclusions, "exclusion"), counted(added.annotations, "annotation")),
+        counted(added.alerts, "alert"),
     )
     print(f"Added {', '.join(counts)} and {counted(added.settings, 'setting')} of what counts.")
     if added.known:

@@ -6,13 +6,14 @@ addresses are personal data, and have confirmed the mails of this server alone.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from attrs import asdict, evolve, fields_dict, frozen
 
 from medamad.domain.alerts import FORMATS, WEBSITE_KINDS, Alerts, Rule, checked_rule, shown
 from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.errors import BadRequest, Conflict
-from medamad.domain.goals import D, Definitions, Funnel, Goal, members_of, new_id
+from medamad.domain.goals import D, Definitions, Exclusion, Funnel, Goal, members_of, new_id
 from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.domain.websites import changed_settings
 
@@ -34,14 +35,35 @@ class ListedRule:
 
 
 @frozen(kw_only=True)
+class ListedExclusion:
+    """An exclusion as it is exported: its filters are a query string."""
+
+    name: str
+    filters: str = ""
+    start: str | None = None
+    end: str | None = None
+    created: int = 0
+
+    @property
+    def exclusion(self) -> Exclusion:
+        """The exclusion, with a new id."""
+        filters = tuple(parse_qsl(self.filters, keep_blank_values=True))
+        bounds = {"start": self.start, "end": self.end}
+        return Exclusion(
+            id=new_id(), name=self.name, filters=filters, created=self.created, **bounds
+        )
+
+
+@frozen(kw_only=True)
 class ExportedSettings:
-    """What is defined for a website. Funnels and alerts name goals by the ids that they have here.
+    """What is defined for a website. What names goals does so by the ids that these have here.
 
     `settings` says what counts, and what is stored.
     """
 
     goals: tuple[Goal, ...] = ()
     funnels: tuple[Funnel, ...] = ()
+    exclusions: tuple[ListedExclusion, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     alerts: tuple[ListedRule, ...] = ()
     settings: WebsiteSettings = DEFAULTS
@@ -50,6 +72,7 @@ class ExportedSettings:
 _TYPES: Final = {
     "goals": Goal,
     "funnels": Funnel,
+    "exclusions": ListedExclusion,
     "annotations": Annotation,
     "alerts": ListedRule,
     "settings": WebsiteSettings,
@@ -76,6 +99,7 @@ class Imported:
 
     goals: int
     funnels: int
+    exclusions: int
     annotations: int
     alerts: int
     settings: int
@@ -97,6 +121,7 @@ class Defined:
         return {
             "goals": [members_of(each) for each in self.definitions.goals],
             "funnels": [members_of(each) for each in self.definitions.funnels],
+            "exclusions": [members_of(_listed(each)) for each in self.definitions.exclusions],
             "annotations": [members_of(each) for each in self.annotations.all],
             "alerts": [_exported(rule) for rule in self.alerts.rules],
             "settings": self.settings.made,
@@ -109,8 +134,12 @@ class Defined:
 
         `reports` are the ids of mailed reports: an alert by mail that names another one is left
         out. Raises BadRequest and Conflict, if something there has the same name and is different.
+        The filters of exclusions have been checked.
         """
-        sizes = (settings.goals, settings.funnels, settings.annotations, settings.alerts)
+        sizes = (
+            *(settings.goals, settings.funnels, settings.exclusions),
+            *(settings.annotations, settings.alerts),
+        )
         if sum(map(len, sizes)) > MOST:
             raise BadRequest(f"expected at most {MOST:,} entries")
         definitions, ids = self.definitions, dict[str, str]()
@@ -126,6 +155,7 @@ class Defined:
             new = alone.with_funnel(Funnel(new_id(), funnel.name, steps)).funnels[0]
             if _named(definitions.funnels, new, "funnels") is None:
                 definitions = definitions.with_funnel(new)
+        definitions = _with_exclusions(definitions, settings.exclusions, ids)
         annotations = self.annotations.with_those_of(
             evolve(each, id=new_id()) for each in settings.annotations
         )
@@ -141,6 +171,7 @@ class Defined:
         counts = {
             "goals": len(definitions.goals) - len(self.definitions.goals),
             "funnels": len(definitions.funnels) - len(self.definitions.funnels),
+            "exclusions": len(definitions.exclusions) - len(self.definitions.exclusions),
             "annotations": len(annotations.all) - len(self.annotations.all),
             "alerts": len(alerts.rules) - len(self.alerts.rules),
             "settings": sum(
@@ -153,8 +184,31 @@ class Defined:
         return Defined(definitions, annotations, alerts, own), imported
 
 
+def _with_exclusions(
+    definitions: Definitions, exclusions: Sequence[ListedExclusion], ids: Mapping[str, str]
+) -> Definitions:
+    """Return the definitions with the exclusions that are not there yet."""
+    for listed in exclusions:
+        new = listed.exclusion.with_goals(lambda goal: _id_here(goal, ids, "exclusions"))
+        (new,) = evolve(definitions, exclusions=()).with_exclusion(new).exclusions
+        there = [evolve(each, created=new.created) for each in definitions.exclusions]
+        if _named(there, new, "exclusions") is None:
+            definitions = definitions.with_exclusion(new)
+    return definitions
+
+
+def _listed(exclusion: Exclusion) -> ListedExclusion:
+    return ListedExclusion(
+        name=exclusion.name,
+        filters=exclusion.query,
+        start=exclusion.start,
+        end=exclusion.end,
+        created=exclusion.created,
+    )
+
+
 def _named(there: Sequence[D], new: D, field: str) -> D | None:
-    """Return what has the name of a goal or funnel. Raises Conflict if it is another one."""
+    """Return what has the name of a definition. Raises Conflict if it is another one."""
     for each in there:
         if each.name == new.name:
             if evolve(new, id=each.id) != each:

@@ -7,6 +7,7 @@ from decimal import Context, Decimal, Inexact
 from functools import cache
 from math import isinf
 from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
 
 from attrs import AttrsInstance, asdict, evolve, frozen
 from babel.core import get_global
@@ -79,7 +80,23 @@ class Exclusion:
     @property
     def goals(self) -> frozenset[str]:
         """The ids of the goals in its filters."""
-        return frozenset(value for key, value in self.filters if key.partition("[")[0] == "goal")
+        return frozenset(value for key, value in self.filters if _names_goal(key))
+
+    @property
+    def query(self) -> str:
+        """Its filters as a query string."""
+        return urlencode(self.filters, safe="[]/")
+
+    def with_goals(self, id_of: Callable[[str], str]) -> "Exclusion":
+        """Return the exclusion with other ids of the goals in its filters."""
+        filters = [
+            (key, id_of(value) if _names_goal(key) else value) for key, value in self.filters
+        ]
+        return evolve(self, filters=tuple(filters))
+
+
+def _names_goal(parameter: str) -> bool:
+    return parameter.partition("[")[0] == "goal"
 
 
 @frozen

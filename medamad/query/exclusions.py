@@ -4,6 +4,7 @@ from datetime import tzinfo
 from typing import Any
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.exported_settings import ExportedSettings
 from medamad.domain.goals import Definitions, Exclusion
 from medamad.query.buckets import make_buckets
 from medamad.query.filters import parse_filters
@@ -22,6 +23,15 @@ def rule_of(exclusion: Exclusion, definitions: Definitions) -> Query:
         if not parse_filters([(key, value)], lambda: definitions):
             raise BadRequest(f"{key}: there is no such filter")
     return Query(parse_period(exclusion.start, exclusion.end), filters)
+
+
+def check_exported(settings: ExportedSettings) -> None:
+    """Raise BadRequest for exclusions in exported settings that cannot be applied."""
+    definitions = Definitions(goals=settings.goals)
+    for listed in settings.exclusions:
+        rule = rule_of(listed.exclusion, definitions)
+        if not rule.filters and rule.period == Period():
+            raise BadRequest("exclusions: expected at least one filter, or a period")
 
 
 def rules_of(definitions: Definitions) -> tuple[Query, ...]:

@@ -35,7 +35,8 @@ def test_settings_are_exported_and_imported(tmp_path: Path) -> None:
         added = settings(data, "import", "new.example", given=exported.stdout)
         assert (added.returncode, added.stderr) == (0, "")
         assert added.stdout == (
-            "Added 2 goals, 1 funnel, 1 annotation, 1 alert and 2 settings of what counts.\n"
+            "Added 2 goals, 1 funnel, 0 exclusions, 1 annotation, 1 alert and 2 settings of what"
+            " counts.\n"
             "Were there already: 3\n"
         )
         hit = {"e": "load", "b": "b", "u": "https://new.example/x", "p": True, "q": True}
@@ -49,7 +50,8 @@ def test_settings_are_exported_and_imported(tmp_path: Path) -> None:
     there["settings"]["kept_parameters"] = ["t"]
     again = settings(data, "import", "new.example", given=json.dumps(there))
     assert again.stdout == (
-        "Added 0 goals, 0 funnels, 0 annotations, 0 alerts and 1 setting of what counts.\n"
+        "Added 0 goals, 0 funnels, 0 exclusions, 0 annotations, 0 alerts and 1 setting of what"
+        " counts.\n"
         "Were there already: 10\n"
         "Alerts by mail left out, since their report is not there: 1\n"
     )

@@ -10,16 +10,29 @@ from medamad.domain.alerts import Alerts, Rule
 from medamad.domain.annotations import Annotation, Annotations
 from medamad.domain.errors import BadRequest, Conflict
 from medamad.domain.exported_settings import Defined, ExportedSettings, Imported
-from medamad.domain.goals import Definitions, Funnel, Goal
+from medamad.domain.goals import Definitions, Exclusion, Funnel, Goal
 from medamad.domain.website_settings import WebsiteSettings
 
 CART = Goal(id="cart", name="Cart", path="/cart")
 PAID = Goal(id="paid", name="Paid", event="order", revenue="total", currency="EUR")
+FLOOD = Exclusion(
+    id="flood",
+    name="Flood",
+    filters=(("path[contains]", "/a&b"), ("utm_term", "")),
+    start="2026-01-31T00:00:00Z",
+    end="2026-01-31T23:59:59+01:00",
+    created=7,
+)
+PAYING = Exclusion(id="paying", name="Paying", filters=(("goal[eq]", "paid"),), created=8)
 NOTE = Annotation(id="note", time="2026-01-31", text="New prices", link="https://a.example/")
 QUIET = Rule(id="quiet", kind="quiet", url="https://hooks.example.com/T0P/secret", fired=5)
 UNPAID = Rule(id="unpaid", kind="no-goal", goal="paid", hours=24, format="mail", report="mailed")
 ALL = Defined(
-    Definitions((CART, PAID), (Funnel("buy", "Checkout", ("cart", "paid")),)),
+    Definitions(
+        (CART, PAID),
+        (Funnel("buy", "Checkout", ("cart", "paid")),),
+        (FLOOD, PAYING),
+    ),
     Annotations((NOTE,)),
     Alerts((QUIET, UNPAID)),
     WebsiteSettings(
@@ -42,7 +55,7 @@ def without_ids(defined: Defined) -> str:
     """Return what is exported, with the names of goals in place of their ids."""
     text = msgspec.json.encode(defined.exported()).decode()
     for goal in defined.definitions.goals:
-        text = text.replace(f'"{goal.id}"', f'"{goal.name}"')
+        text = text.replace(f'"{goal.id}"', f'"{goal.name}"').replace(f"={goal.id}", "=a goal")
     for each in (*defined.definitions.funnels, *defined.annotations.all):
         text = text.replace(f'"{each.id}"', '""')
     return text
@@ -61,7 +74,14 @@ def test_what_was_exported_is_imported_once() -> None:
     settings = read(ALL.exported())
     made, imported = NONE.with_imported(settings, {"mailed"})
     assert imported == Imported(
-        goals=2, funnels=1, annotations=1, alerts=2, settings=6, known=0, without_report=0
+        goals=2,
+        funnels=1,
+        exclusions=2,
+        annotations=1,
+        alerts=2,
+        settings=6,
+        known=0,
+        without_report=0,
     )
     assert without_ids(made) == without_ids(ALL)
     assert not {goal.id for goal in made.definitions.goals} & {"cart", "paid"}
@@ -69,7 +89,10 @@ def test_what_was_exported_is_imported_once() -> None:
         again, nothing = there.with_imported(settings, {"mailed"})
         assert again == there
         assert nothing == Imported(
-            goals=0, funnels=0, annotations=0, alerts=0, settings=0, known=12, without_report=0
+            **dict.fromkeys(("goals", "funnels", "exclusions", "annotations", "alerts"), 0),
+            settings=0,
+            known=14,
+            without_report=0,
         )
 
 

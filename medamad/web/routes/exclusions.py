@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -34,7 +33,7 @@ _EXCLUSION: Final = msgspec.json.Decoder(ExclusionDetails)
 
 def _shown(exclusion: Exclusion) -> dict[str, Any]:
     """Return the members of an exclusion, its filters as a query string."""
-    return {**members_of(exclusion), "filters": urlencode(exclusion.filters, safe="[]/")}
+    return {**members_of(exclusion), "filters": exclusion.query}
 
 
 async def list_exclusions(call: Call, hostname: str) -> Response:

@@ -7,6 +7,7 @@ import msgspec
 from attrs import asdict
 
 from medamad.domain.exported_settings import ExportedSettings, check_members
+from medamad.query.exclusions import check_exported
 from medamad.web.auth import Access
 from medamad.web.call import Call
 from medamad.web.dispatch import Routes
@@ -26,6 +27,7 @@ async def import_settings(call: Call, hostname: str) -> Response:
     """Add what is not there yet; return how much that is."""
     website, settings = call.website(hostname), call.body(_SETTINGS)
     check_members(call.body(_MEMBERS))
+    check_exported(settings)
     now = int(call.backend.clock())
     imported = await call.backend.store.import_settings(website, settings, now)
     return json_response(asdict(imported))

@@ -20,20 +20,25 @@ async def test_settings_are_copied_to_another_website(server: Server, owner: Bro
         assert isinstance(made, dict)
         ids.append(made["id"])
     funnel = {"name": "Checkout", "goals": ids}
-    for path, details in (("funnels", funnel), ("annotations", NOTE), ("alerts", QUIET)):
+    flood = {"name": "Flood", "filters": f"goal={ids[0]}", "start": "2026-01-31T00:00:00Z"}
+    defined = (("funnels", funnel), ("exclusions", flood), ("annotations", NOTE), ("alerts", QUIET))
+    for path, details in defined:
         assert (await owner.ask("POST", f"{of}/{path}", details)).status == 201
     exported = await owner.ask("GET", f"{SETTINGS}/export")
     assert exported.status == 200
     assert b"T0P" not in exported.body
-    counts = {"goals": 2, "funnels": 1, "annotations": 1, "alerts": 1, "settings": 0}
+    counts = {"goals": 2, "funnels": 1, "exclusions": 1, "annotations": 1, "alerts": 1}
+    counts |= {"settings": 0}
     imported = await owner.ask("POST", f"{OTHER}/import", exported.json)
     # New websites have three switches on, of which nothing has to be changed.
     assert (imported.status, imported.json) == (200, counts | {"known": 3, "without_report": 0})
     again = await owner.ask("POST", f"{OTHER}/import", exported.json)
     none = dict.fromkeys(counts, 0)
-    assert again.json == none | {"known": 8, "without_report": 0}
+    assert again.json == none | {"known": 9, "without_report": 0}
     there = (await owner.ask("GET", f"{OTHER}/export")).json
     assert isinstance(there, dict)
+    (rule,) = there["exclusions"]
+    assert rule == flood | {"filters": f"goal={there['goals'][0]['id']}", "created": NOW}
     (copied,) = there["funnels"]
     assert copied["goals"] == [goal["id"] for goal in there["goals"]] != ids
     assert there["alerts"] == [{**QUIET, "url": "https://hooks.example.com/", "format": "json"}]
@@ -44,6 +49,8 @@ async def test_settings_are_copied_to_another_website(server: Server, owner: Bro
     [
         ({"goals": [{"id": "c", "name": "Cart"}]}, 400, "path: expected exactly one of path and"),
         ({"goals": [{"name": "Cart", "path": "/"}]}, 400, "goals[0].id: required"),
+        ({"exclusions": [{"name": "a", "filters": "pth=/"}]}, 400, "pth: there is no such filter"),
+        ({"exclusions": [{"name": "a"}]}, 400, "exclusions: expected at least one filter, or a"),
         ({"goals": [{"id": "c", "name": "New", "path": "/other"}]}, 409, "goals: New is there"),
         ({"alerts": "none"}, 400, "alerts: expected"),
     ],
