@@ -232,6 +232,11 @@ def sequences_in(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers & np.uint64((1 << _SEQUENCE_BITS) - 1)
 
 
+def collectors_in(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the collector of each number."""
+    return numbers >> np.uint64(_SEQUENCE_BITS)
+
+
 def day_of(time_ms: int) -> int:
     """Return the day of a time in UTC, as a `Date` has it: days since 1970, within its bounds.
 
@@ -453,11 +458,11 @@ def claim_number(client: Client, collector: int, store: str, first: str) -> None
     `first` is the store that began the cluster, which numbers the websites of all. Raises
     NumberTaken if another one did, or another store has the number; and ClickHouseError.
     """
-    stores = _stores(client)
+    stores = stores_of(client)
     if (collector, store) not in stores and (stores or store == first):
         _check_claim(client, stores, collector, store, first)
         insert(client, COLLECTORS, {"collector": [collector], "store": [store]})
-        stores = _stores(client)
+        stores = stores_of(client)
     _check_claim(client, stores, collector, store, first)
 
 
@@ -490,8 +495,11 @@ def _check_claim(
         )
 
 
-def _stores(client: Client) -> list[tuple[int, str]]:
-    """Return the numbers and stores of all collectors, in the order in which they came."""
+def stores_of(client: Client) -> list[tuple[int, str]]:
+    """Return the numbers and stores of all collectors, in the order in which they came.
+
+    Raises ClickHouseError.
+    """
     found = client.query(
         "SELECT collector, CAST(store AS String) AS store_, min(added) AS first_added"
         f" FROM {client.table(COLLECTORS.name)}"

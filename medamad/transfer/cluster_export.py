@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
 from medamad.domain.hits import NUMBERS_OF_HITS
@@ -59,8 +61,8 @@ class ClusterSource(Source):
         yield RowPiece([()] * len(table.columns), done, done)
 
     def _view_cells(self, piece: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        stores, numbers = self.origins.of(piece["view"])
-        visits = self.origins.of(piece["visit"])[1]
+        stores, numbers = self._origins_of(piece, piece["view"])
+        visits = self._origins_of(piece, piece["visit"])[1]
         values: dict[str, Sequence[Any]] = {
             "store": stores,
             "view": numbers,
@@ -77,8 +79,8 @@ class ClusterSource(Source):
         return view_cells(values, self.reader.sources)
 
     def _event_cells(self, piece: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        stores, numbers = self.origins.of(piece["event"])
-        viewed = self.origins.of(piece["view"])[1]
+        stores, numbers = self._origins_of(piece, piece["event"])
+        viewed = self._origins_of(piece, piece["view"])[1]
         return [
             stores,
             numbers,
@@ -87,3 +89,19 @@ class ClusterSource(Source):
             piece["name"],
             piece["value"],
         ]
+
+    @cached_property
+    def _others(self) -> Mapping[int, str]:
+        """The stores of the other collectors, by their numbers."""
+        stores = hits.stores(self.reader).items()
+        return {number: store for number, store in stores if store != self.origins.store}
+
+    def _origins_of(
+        self, piece: Mapping[str, Any], numbers: NDArray[np.uint64]
+    ) -> tuple[list[str], list[int]]:
+        """Return the store that each hit is from, and its number there."""
+        stores, found = self.origins.of(numbers)
+        for place, collector in enumerate(piece["collector"].tolist()):
+            if collector in self._others:
+                stores[place], found[place] = self._others[collector], int(numbers[place])
+        return stores, found

@@ -1,5 +1,6 @@
 """Hits that reach another collector than they belong to: figures are those of one daemon."""
 
+import csv
 import random
 from collections.abc import Iterator
 from itertools import product
@@ -158,6 +159,25 @@ def test_the_figures_are_those_of_one_daemon(three: Collectors, tmp_path: Path) 
         found, expected = with_cluster.request("GET", path), client.request("GET", path)
         assert found.status == expected.status, (name, parameters)
         assert found.json == expected.json, (name, parameters)
+    # And they are after the way back, where hits of several collectors may have the same numbers.
+    files = []
+    for what in ("views", "events"):
+        files.append(str(tmp_path / f"{what}.csv"))
+        done = finished("export", three[2].data, HOST, "--what", what, "--output", files[-1])
+        assert done.returncode == 0, done
+    rows = csv.DictReader(Path(files[0]).read_text().splitlines())
+    assert len({row["store"] for row in rows}) == 3
+    back = Daemon(tmp_path / "back")
+    back.start()
+    back.client().add_website(HOST)
+    done = finished("import", back.data, *files, "--website", HOST)
+    assert done.returncode == 0, done
+    came_back = back.client()
+    for name, parameters in product(names, PARAMETERS):
+        path = f"/api/website/{HOST}/{name}?{urlencode(parameters)}"
+        found, expected = came_back.request("GET", path), client.request("GET", path)
+        assert found.json == expected.json, (name, parameters)
+    back.stop()
     alone.stop()
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from attrs import frozen
 
 from medamad.clickhouse.client import ClickHouseError
-from medamad.clickhouse.tables import sequences_in
+from medamad.clickhouse.tables import collectors_in, sequences_in, stores_of
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.query.clickhouse.engine import unavailable
@@ -45,6 +45,13 @@ def count_rows(reader: ClickHouseReader, table: str, period: Period) -> int:
         return int(reader.run(f"SELECT count() AS n FROM {rows}")["n"][0])
 
 
+def stores(reader: ClickHouseReader) -> Mapping[int, str]:
+    """Return the store of each collector, by its number. Raises Unavailable."""
+    with _answered():
+        # The first that had a number is the one that sends.
+        return dict(reversed(stores_of(reader.client)))
+
+
 @frozen
 class _Table:
     """A table whose rows are read, in the order of a key."""
@@ -80,7 +87,7 @@ _EVENTS: Final = _Table(
 def views(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Columns]:
     """Return the views of a period in pieces of up to `size`, in the order of their visits.
 
-    Numbers are those of the collector. Raises Unavailable.
+    Numbers are those of the `collector`, which has a column. Raises Unavailable.
     """
     return _pieces(reader, _VIEWS, period, size)
 
@@ -88,7 +95,7 @@ def views(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Colum
 def events(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Columns]:
     """Return the properties of the events of a period in pieces of up to `size`.
 
-    Numbers are those of the collector. Raises Unavailable.
+    Numbers are those of the `collector`, which has a column. Raises Unavailable.
     """
     return _pieces(reader, _EVENTS, period, size)
 
@@ -105,7 +112,10 @@ def _pieces(
             found = reader.run(f"SELECT {columns} FROM {rows} ORDER BY {order} LIMIT {size}")
         count = len(found["view"]) if found else 0
         if count:
+            identity = "event" if table is _EVENTS else "view"
             yield {
+                "collector": collectors_in(found[identity]),
+            } | {
                 name.removeprefix("as_"): sequences_in(column) if name in _SEQUENCES else column
                 for name, column in found.items()
             }
