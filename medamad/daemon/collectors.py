@@ -336,14 +336,15 @@ class Collectors:
         """
         began = before.epoch.number
         known = role.epoch.begun_with[began - 1 : began]
-        if not before.is_primary or own.digest in known:
+        changes = list(own.changes_from(settings))
+        if not before.is_primary or own.digest in known or not changes:
             return
         path = self._data_dir / DROPPED_NAME.format(began)
-        changes = msgspec.json.format(msgspec.json.encode(list(own.changes_from(settings))))
+        content = msgspec.json.format(msgspec.json.encode(changes))
         making = path.with_suffix(".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         with os.fdopen(os.open(making, flags, 0o600), "wb") as file:
-            file.write(changes)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         making.replace(path)

@@ -96,11 +96,12 @@ class SharedSettings(msgspec.Struct, frozen=True, array_like=True):
         return _digest(self.stored, [name for name in _SHARED if name != _LOGINS])
 
     def changes_from(self, others: "SharedSettings") -> Iterator[dict[str, str]]:
-        """Return what is here and not there, or not the same; logins apart."""
+        """Return what is here and not there, or not the same; apart from logins."""
         for database in _SHARED:
             theirs = others.stored.get(database, {})
             for key, stored in self.stored.get(database, {}).items():
-                if database != _LOGINS and theirs.get(key) != stored:
+                is_kept = database != _LOGINS and key != LAST_NUMBER
+                if is_kept and theirs.get(key) != stored:
                     value = without_checksum(stored).decode("utf-8", "replace")
                     yield {"database": database, "key": _readable(key), "value": value}
 
