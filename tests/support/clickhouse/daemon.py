@@ -83,7 +83,7 @@ class Collectors:
         urls = {each: daemon.base for each, daemon in self.daemons.items()} | others
         addresses = "".join(f'{each} = "{url}"\n' for each, url in urls.items())
         servers = ", ".join(f'"{server.url}"' for server in self.servers)
-        shards = f'name = "{CLUSTER}"\nquorum = 1\n' if len(self.servers) > 1 else ""
+        shards = f'name = "{CLUSTER}"\nreplicated = false\n' if len(self.servers) > 1 else ""
         return (
             f'{self.more}[cluster]\nurls = [{servers}]\ndatabase = "{self.database}"\n{shards}'
             f'collector = {number}\nsecret_file = "secret"\n[cluster.collectors]\n{addresses}'
