@@ -252,11 +252,8 @@ def _promote(_arguments: Namespace, data_dir: Path) -> int:
         report = _report(connection)
         if not report.others:
             raise RequestFailed("there is no other collector: [cluster.collectors] names none")
-        failure = connection.request(Promote(), str)
+        warning = connection.request(Promote(), str)
     print(f"Collector {report.collector} is the primary now.")
-    if failure:
-        print_warning(
-            f"collector {report.primary} could not be asked for changes of the last second:"
-            f" {failure}"
-        )
+    if warning:
+        print_warning(warning)
     return 0

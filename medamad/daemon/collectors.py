@@ -221,14 +221,21 @@ class Collectors:
 
         Returns why these are unknown, "" if they are not. Raises Conflict if this is the primary.
         """
+        version = self._store.shared_settings().version
+        # One of them may know of a later promotion.
+        asking = [Deferred.fromCoroutine(self._greet(each, version)) for each in self._peers]
+        for asked in asking:
+            await asked
         former = self._latest.primary
         if self._state.is_primary:
             raise Conflict(f"collector {former} is the primary already")
         if former in self._peers:
-            await self._greet(former, self._store.shared_settings().version)
+            await self._greet(former, version)
         await self._changing.run(self._begin_epoch)
         other = self._state.others.get(former)
-        return "" if other is None else other.failure
+        if other is None or not other.failure:
+            return ""
+        return f"collector {former} could not be asked for its last changes: {other.failure}"
 
     async def _begin_epoch(self) -> None:
         role = Role(self._role.collector, self._latest)

@@ -290,6 +290,7 @@ def play(three: Collectors, proxy: Proxy, rounds: int, seed: int) -> None:
     until(lambda: all(command(daemon, "status")[0] == 0 for daemon in three.daemons.values()))
     reports = [command(daemon, "status", "--json")[1] for daemon in three.daemons.values()]
     assert len({json.loads(report)["primary"] for report in reports}) == 1
+    assert [daemon.log for daemon in three.daemons.values() if "Traceback" in daemon.log] == []
 
 
 WRONG_CLOCKS = {2: 240, 3: -240}

@@ -245,7 +245,7 @@ def test_changes_made_during_a_split_are_kept_in_a_file_and_dropped(three: Colle
     others = [of(three[number], client) for number in (2, 3)]
     until(lambda: all(hostnames(each) == ["example.com"] for each in others))
     three[1].kill()
-    assert "could not be asked for changes of the last second" in promoted(three[3])
+    assert "collector 1 could not be asked for its last changes: http" in promoted(three[3])
     others[1].add_website("new.example")
     until(lambda: hostnames(others[0]) == ["example.com", "new.example"])
     # The former primary comes back, and reaches nobody.
@@ -277,6 +277,21 @@ def test_changes_made_during_a_split_are_kept_in_a_file_and_dropped(three: Colle
     # No website has the number of one that was dropped.
     summary = "/api/website/new.example/summary"
     assert client.get(summary)["current"]["visitors"] == 0
+
+
+def test_a_collector_that_was_away_begins_with_what_was_set_meanwhile(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    others = [of(three[number], client) for number in (2, 3)]
+    until(lambda: all(hostnames(each) == ["example.com"] for each in others))
+    three[1].kill()
+    promoted(three[2])
+    others[0].add_website("new.example")
+    three[1].start()
+    promoted(three[1])
+    assert hostnames(client) == ["example.com", "new.example"]
+    until(lambda: all(hostnames(each) == hostnames(client) for each in others))
+    assert {report(three[number])["primary"] for number in (1, 2, 3)} == {1}
 
 
 def test_a_promotion_without_others_is_refused(server: Server, tmp_path: Path) -> None:
