@@ -42,7 +42,7 @@ from medamad.clickhouse.tables import (
     claim_number,
     create_tables,
 )
-from medamad.cluster.peers import Greeted, Greeting, NotSent, Peer
+from medamad.cluster.peers import GREETED, Greeting, NotSent, Peer
 from medamad.config.schema import INSTALLED, Config, ConfigError
 from medamad.config.settings import ClusterSettings, cluster_settings
 from medamad.daemon.shipping import client_of, layout_of
@@ -166,7 +166,7 @@ def _ask_primary(cluster: ClusterSettings) -> tuple[Epoch, SharedSettings]:
         if number != cluster.collector:
             peer = Peer(number=number, url=url, secret=cluster.secret, ca_file=cluster.ca_file)
             try:
-                found.append(peer.ask(greeting, Greeted))
+                found.append(peer.ask(greeting, GREETED))
             except NotSent as error:
                 failures.append(f"collector {number} cannot be reached: {error}")
     epoch = max((each.epoch for each in found), key=attrgetter("rank"), default=Epoch())

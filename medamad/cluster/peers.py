@@ -86,6 +86,12 @@ class PassedHits(Struct, frozen=True, tag=True, array_like=True):
 Message: TypeAlias = Greeting | PassedHits
 """What is asked."""
 
+# Made here, since msgspec crashes if two threads prepare to decode the same type.
+GREETED: Final = msgspec.msgpack.Decoder(Greeted)
+"""Decodes the answer to a greeting."""
+OUTCOMES: Final = msgspec.msgpack.Decoder(list[str])
+"""Decodes the answer to hits."""
+
 
 class NotSent(Exception):
     """A message did not reach a collector."""
@@ -113,7 +119,7 @@ class Peer:
         if urlsplit(self.url).scheme == "https":
             self._tls = ssl.create_default_context(cafile=self.ca_file)
 
-    def ask(self, message: Message, answer: type[T]) -> T:
+    def ask(self, message: Message, decoder: msgspec.msgpack.Decoder[T]) -> T:
         """Send a message and return its answer. Raises NotSent, Unanswered and Rejected."""
         body = msgspec.msgpack.encode(message)
         headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/msgpack"}
@@ -136,7 +142,7 @@ class Peer:
         if response.status != _OK:
             raise Rejected(f"{self.url}: {_message_in(found) or response.reason}")
         try:
-            return msgspec.msgpack.decode(found, type=answer)
+            return decoder.decode(found)
         except msgspec.MsgspecError as error:
             raise Unanswered(f"{self.url}: another version of medamad: {error}") from error
 

@@ -32,6 +32,8 @@ from twisted.python.failure import Failure
 from medamad.admin.protocol import Promote
 from medamad.admin.server import ReportProgress
 from medamad.cluster.peers import (
+    GREETED,
+    OUTCOMES,
     Greeted,
     Greeting,
     NotSent,
@@ -276,7 +278,7 @@ class Collectors:
         self._greeting.add(number)
         try:
             message = Greeting(self._role.collector, self._latest, version)
-            ask = partial(self._peers[number].ask, message, Greeted)
+            ask = partial(self._peers[number].ask, message, GREETED)
             greeted = await self._in_threads[number](ask)
             if greeted.collector != number:
                 raise BadRequest(f"{other.url}: this is collector {greeted.collector}")
@@ -444,7 +446,7 @@ class Collectors:
         message = PassedHits(self._role.collector, epoch.cluster, raw)
         try:
             return await self._in_threads[number](
-                partial(self._peers[number].ask, message, list[str])
+                partial(self._peers[number].ask, message, OUTCOMES)
             )
         except NotSent as error:
             if not isinstance(error, Rejected):

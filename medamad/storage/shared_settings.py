@@ -80,6 +80,10 @@ class Role(msgspec.Struct, frozen=True, array_like=True):
         return self.collector == self.epoch.primary
 
 
+# Made here, since msgspec crashes if two threads prepare to decode the same type.
+_ROLES: Final = msgspec.msgpack.Decoder(Role)
+
+
 class SharedSettings(msgspec.Struct, frozen=True, array_like=True):
     """A copy of the settings: keys and stored values, by database."""
 
@@ -129,7 +133,7 @@ def read_role(txn: Txn, databases: Databases) -> Role | None:
     Raises Damaged.
     """
     stored = txn.get(ROLE, db=databases.meta)
-    return None if stored is None else msgspec.msgpack.decode(verified(ROLE, stored), type=Role)
+    return None if stored is None else _ROLES.decode(verified(ROLE, stored))
 
 
 def write_role(txn: Txn, databases: Databases, role: Role) -> None:
