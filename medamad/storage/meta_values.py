@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 
 from medamad.storage.environment.environment import Databases, Txn
 from medamad.storage.environment.meta import decoded, entries, sound, with_checksum
@@ -23,6 +23,11 @@ class MetaKind(Generic[V]):
     prefix: bytes
     type: type[V]
     what: str
+    _decoder: msgspec.json.Decoder[V] = field(init=False, eq=False, repr=False)
+    """Made with the kind, since msgspec crashes if two threads prepare to decode the same type."""
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_decoder", msgspec.json.Decoder(self.type))
 
     def place(self, _key: bytes, /) -> str:
         """Return what messages call the value of a key."""
@@ -76,4 +81,6 @@ class MetaKind(Generic[V]):
         return sound(self.place(key), lambda: self._decode(key, stored), None)
 
     def _decode(self, key: bytes, stored: bytes) -> V:
-        return decoded(self.prefix + key, stored, self.type)
+        return decoded(
+            self.prefix + key, stored, self.type, lambda value, **_: self._decoder.decode(value)
+        )
