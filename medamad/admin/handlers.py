@@ -16,6 +16,7 @@ from medamad.admin.imports import (
     HoldImport,
     ImportFailed,
     ImportHandlers,
+    SendImport,
     UndoImport,
     uncancelled,
 )
@@ -67,10 +68,16 @@ class AdminHandlers:
     login_file: Path
     """The file with the first password until that is changed."""
 
-    def handlers(self) -> Handlers:
+    def handlers(self, send_import: SendImport | None = None) -> Handlers:
         """Return the handler of each kind of request."""
         backend = self.site.backend
-        imports = ImportHandlers(backend.store, backend.clock, failures=backend.import_failures)
+        imports = ImportHandlers(
+            backend.store,
+            backend.clock,
+            failures=backend.import_failures,
+            send=send_import,
+            check_is_primary=backend.check_is_primary,
+        )
         follow = FollowHandlers(backend.store, backend.pipeline, backend.clock)
         return {
             Status: self.status,

@@ -1,7 +1,7 @@
 """The requests of `medamad import` and their handlers, which load batches into the store."""
 
-from collections.abc import Callable, MutableMapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 from msgspec import Struct
@@ -32,6 +32,7 @@ _PIECE_ROWS: Final = 65_536
 """How many views, or rows of events, are stored together."""
 _DAY_ROWS: Final = 8_192
 """How many rows of days are stored together; a day is never split."""
+NO_DAYS_IN_CLUSTER: Final = "a cluster has views and events alone, and cannot have daily totals"
 MAX_PENDING_BYTES: Final = 32 << 20
 """The size at which fewer rows are also stored, since texts may be long."""
 
@@ -120,6 +121,10 @@ class _Incoming:
     is_held: bool = False
 
 
+SendImport: TypeAlias = Callable[[ImportBatch, ReportProgress], Awaitable[None]]
+"""Sends an unfinished batch to the cluster. Raises Unavailable if that does not take it."""
+
+
 @define(eq=False)
 class ImportHandlers:
     """Handles the requests of `medamad import`, in the reactor's thread."""
@@ -129,25 +134,22 @@ class ImportHandlers:
     _max_pending_bytes: int = MAX_PENDING_BYTES
     _failures: MutableMapping[int, str] = field(factory=dict, kw_only=True)
     """Why the last import into a website failed, "" if it did not, by number."""
+    _send: SendImport | None = field(default=None, kw_only=True)
+    """None without a cluster."""
+    _check_is_primary: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    """Raises an error if another collector of a cluster is its primary."""
     _incoming: dict[int, _Incoming] = field(factory=dict)
     _log = Logger()
 
     async def begin(self, request: BeginImport, _report: ReportProgress) -> Begun:
-        """Begin a batch. One whose command has exited is abandoned.
-
-        Raises Conflict if the hits are in a cluster.
-        """
-        self._check_no_cluster()
+        """Begin a batch. One whose command has exited is abandoned."""
+        self._check_is_primary()
         website = self._website(request.website)
         for left in list(self._incoming.values()):
             if left.website.number == website.number and not left.is_held:
                 await self._abandon(left)
         batch: ImportBatch = await uncancelled(self._begin(website, request))
         return Begun(batch.number, batch.spans)
-
-    def _check_no_cluster(self) -> None:
-        if self._store.spool is not None:
-            raise Conflict("the hits are in a cluster, where imports cannot be made or undone yet")
 
     async def hold(self, request: HoldImport, _report: ReportProgress) -> Nothing:
         """Wait for the end of a batch or of its command."""
@@ -172,7 +174,12 @@ class ImportHandlers:
         return Nothing()
 
     async def days(self, request: ImportDays, _report: ReportProgress) -> Nothing:
-        """Receive days that were summed up elsewhere."""
+        """Receive days that were summed up elsewhere.
+
+        Raises Conflict if the hits are in a cluster, which has no such days.
+        """
+        if self._store.spool is not None:
+            raise Conflict(NO_DAYS_IN_CLUSTER)
         incoming = self._of(request.number)
         counts = counts_of(request, incoming.days[-1].day if incoming.days else 0)
         incoming.days += counts
@@ -195,10 +202,15 @@ class ImportHandlers:
         await uncancelled(self._store.robots.add_imported(website, batch, request.days))
         return Nothing()
 
-    async def finish(self, request: FinishImport, _report: ReportProgress) -> Ended:
-        """Make a batch visible."""
+    async def finish(self, request: FinishImport, report: ReportProgress) -> Ended:
+        """Make a batch visible. With a cluster, all of it is sent there before.
+
+        Raises Unavailable if the cluster does not take it.
+        """
         incoming = self._of(request.number)
         await self._flush(incoming)
+        if self._send is not None:
+            await self._send(incoming.batch, report)
         whole = await uncancelled(self._store.imports.finish(incoming.batch))
         self._end(incoming)
         self._failures[incoming.website.number] = ""
@@ -213,7 +225,7 @@ class ImportHandlers:
 
     async def undo(self, request: UndoImport, _report: ReportProgress) -> Ended:
         """Remove a batch."""
-        self._check_no_cluster()
+        self._check_is_primary()
         website = self._website(request.website)
         gone = await uncancelled(self._store.imports.undo(website, request.number))
         incoming = self._incoming.get(request.number)

@@ -1,5 +1,6 @@
 """`medamad import`: import files into a website, list imports, or undo one."""
 
+import os
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -14,6 +15,7 @@ import msgspec
 from medamad.admin.client import AdminConnection, NotRunning, RequestFailed, connect
 from medamad.admin.import_requests import robots_requests
 from medamad.admin.imports import (
+    NO_DAYS_IN_CLUSTER,
     BeginImport,
     Begun,
     Ended,
@@ -31,6 +33,7 @@ from medamad.cli.import_report import (
     print_rejected,
     report,
 )
+from medamad.cli.reading import reader_of
 from medamad.cli.support import (
     ProgressLine,
     add_data,
@@ -40,12 +43,14 @@ from medamad.cli.support import (
     print_error,
 )
 from medamad.config.lists import load_lists
-from medamad.config.settings import retention, rules
+from medamad.config.schema import Config
+from medamad.config.settings import cluster_settings, retention, rules
 from medamad.daemon.messages import reason_of
 from medamad.domain.errors import ApiError, BadRequest, Conflict, NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
 from medamad.ingest.website_rules import WebsiteRules
+from medamad.lookup.referrers import Sources
 from medamad.storage.compaction.retention import Cutoff, cutoff_of
 from medamad.storage.environment.owner import is_of_owner
 from medamad.storage.errors import DamagedSegment, StoreError
@@ -59,7 +64,12 @@ from medamad.transfer.import_days import (
     existing_days,
     survey_days,
 )
-from medamad.transfer.import_rows import ExistingHits, RowGatherer
+from medamad.transfer.import_rows import (
+    NOTHING_ELSEWHERE,
+    ExistingHits,
+    HitsElsewhere,
+    RowGatherer,
+)
 from medamad.transfer.import_survey import ImportFile, Survey, digest_of, survey_rows
 from medamad.transfer.registry import SOURCE_NAMES
 from medamad.transfer.rows import format_day
@@ -280,7 +290,13 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         cutoff = cutoff_of(keep, kept.zone, now_ms)
         waits_ms = reader.doubt_left_ms(now_ms)
         gathering = _gathering(
-            reader, website, found, into.rules.zone, cutoff, overlapping=arguments.overlapping
+            reader,
+            website,
+            found,
+            into.rules.zone,
+            cutoff,
+            overlapping=arguments.overlapping,
+            elsewhere=_elsewhere(effective.config, reader, website, found),
         )
     plan = Plan(website, files, digest, found, newest, gathering, cutoff, waits_ms)
     if arguments.dry_run:
@@ -300,6 +316,7 @@ def _gathering(
     cutoff: Cutoff | None,
     *,
     overlapping: bool,
+    elsewhere: HitsElsewhere,
 ) -> Callable[[Sequence[Span]], Gathered]:
     """Return what begins to gather what the website does not have. Raises Conflict."""
     snapshot = reader.snapshot(website, _damaged)
@@ -316,8 +333,39 @@ def _gathering(
         reader.batches(website),
         found.ranges,
         overlapping=overlapping,
+        elsewhere=elsewhere,
     )
     return lambda spans: RowGatherer(existing, found, spans, before_ms)
+
+
+def _elsewhere(
+    config: Config, store: StoreReader, website: Website, found: Survey
+) -> HitsElsewhere:
+    """Return the hits that are in a cluster.
+
+    Raises Conflict if the new ones are daily totals, which it cannot have, or if the configuration
+    does not name it; ConfigError; and Unavailable if it does not answer.
+    """
+    cluster = cluster_settings(config, os.environ)
+    if cluster is None:
+        store.check_is_whole()
+        return NOTHING_ELSEWHERE
+    if isinstance(found, DaySurvey):
+        raise Conflict(NO_DAYS_IN_CLUSTER)
+    # Only with a cluster.
+    from medamad.query.clickhouse.reader import ClickHouseReader  # noqa: PLC0415
+    from medamad.transfer.cluster_import import hits_in_cluster  # noqa: PLC0415
+
+    with reader_of(config, store, website, Sources({})) as reader:
+        if not isinstance(reader, ClickHouseReader):
+            raise TypeError("not a reader of a cluster")
+        return hits_in_cluster(
+            reader,
+            cluster.collector,
+            store.origins(website),
+            store.batches(website),
+            found.ranges,
+        )
 
 
 def _damaged(error: DamagedSegment) -> None:

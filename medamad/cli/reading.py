@@ -39,7 +39,8 @@ def reader_of(
 
     client = client_of(cluster)
     try:
-        yield ClickHouseEngine(client).reader(website.number, sources, Cancellation(), rules)
+        engine = ClickHouseEngine(client, hidden_batches=store.hidden_batches)
+        yield engine.reader(website.number, sources, Cancellation(), rules)
     except ClickHouseError as error:
         raise Unavailable(str(error), retry_after=_RETRY_AFTER_S) from error
     finally:

@@ -1,4 +1,4 @@
-"""Delete rows in the cluster: of deleted websites, and those that are past their retention.
+"""Delete rows in the cluster: of deleted websites and undone imports, and those that expire.
 
 And forecast what retention would delete.
 """
@@ -37,6 +37,20 @@ class Removal:
         numbers = ", ".join(str(int(number)) for number in websites)
         left = [self._delete(table, f"website IN ({numbers})") for table in (*_WITH_TIMES, TEXTS)]
         return not any(left)
+
+    def remove_batches(self, batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Let the rows of import batches, given with their websites, be deleted.
+
+        Returns those that have none left. To be called until all are returned. Raises
+        ClickHouseError.
+        """
+        gone = []
+        for website, batch in batches:
+            condition = f"website = {int(website)} AND batch = {int(batch)}"
+            left = [self._delete(table, condition) for table in _WITH_TIMES]
+            if not any(left):
+                gone.append((website, batch))
+        return gone
 
     def remove_before(self, times_ms: Mapping[int, int]) -> None:
         """Let the views and events from before a time be deleted, by website.

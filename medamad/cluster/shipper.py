@@ -7,12 +7,12 @@ identified by collector and number, so that nothing is there twice, however ofte
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -35,6 +35,7 @@ from medamad.cluster.block import Block, Known, Numbers, events_of
 from medamad.cluster.settling import touch
 from medamad.domain.errors import NotFound
 from medamad.storage.environment.environment import Txn
+from medamad.storage.segments.format import Segment
 from medamad.storage.segments.parts import EventColumns
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.spool import Marks, Spool
@@ -66,6 +67,9 @@ _SETTINGS: Final = {
     "max_partitions_per_insert_block": 0,
 }
 _NONE: Final[Numbers] = np.zeros(0, np.uint64)
+_GREATEST: Final = (1 << 63) - 1
+_ReadFrom: TypeAlias = Callable[[Callable[[Snapshot], Any]], Any]
+"""Calls a function with a snapshot and returns its result; None if the website was deleted."""
 
 _log: Final = Logger()
 
@@ -255,26 +259,52 @@ class Shipper:
         self._known.texts.clear()
         marks = self.spool.marks
         for website in self._websites():
-            up_to = marks.loaded.get(website, 0)
-            while True:
-                with self._reading:
-                    self._check_not_stopped()
-                    found = self._read_website(
-                        website, partial(_numbers_between, bounds=(up_to, marks.since))
-                    )
-                views, events = found or (_NONE, _NONE)
-                if not len(views) and not len(events):
-                    break
-                rows = self._send_again(website, views, events)
-                up_to = int(max(numbers[-1] for numbers in (views, events) if len(numbers)))
+            bounds = marks.loaded.get(website, 0), marks.since
+            read_from = partial(self._read_website, website)
+            for up_to, rows in self._send_between(website, bounds, read_from):
                 yield Loaded(website, up_to, rows)
 
-    def _send_again(self, website: int, views: Numbers, events: Numbers) -> int:
+    def send_import(self, website: int, segments: Sequence[Segment]) -> Iterator[int]:
+        """Send the segments of an import batch; return the number of rows of each block.
+
+        Raises what `step` does, and DamagedSegment.
+        """
+        self._begin()
+        read_from = partial(self.store.partitions.read_segments, website, segments)
+        for _, rows in self._send_between(website, (0, _GREATEST), read_from):
+            yield rows
+
+    def _send_between(
+        self, website: int, bounds: tuple[int, int], read_from: _ReadFrom
+    ) -> Iterator[tuple[int, int]]:
+        """Send the views and events after one number and up to another, in their order.
+
+        Returns the last number of each block, and how many rows it has.
+        """
+        after, up_to = bounds
+        while True:
+            with self._reading:
+                self._check_not_stopped()
+                found = read_from(partial(_numbers_between, bounds=(after, up_to)))
+            views, events = found or (_NONE, _NONE)
+            if not len(views) and not len(events):
+                return
+            rows = self._send_again(website, views, events, read_from)
+            after = int(max(numbers[-1] for numbers in (views, events) if len(numbers)))
+            yield after, rows
+
+    def _send_again(
+        self,
+        website: int,
+        views: Numbers,
+        events: Numbers,
+        read_from: _ReadFrom | None = None,
+    ) -> int:
         """Send views and events to enough replicas; return how many rows these are."""
 
         def read() -> _Piece:
             piece = _Piece(0, Block(self._known))
-            self._add(piece, website, views, events)
+            self._add(piece, website, views, events, read_from)
             return piece
 
         piece = self._complete(read)
@@ -422,7 +452,14 @@ class Shipper:
                 times.append(stored_ms)
         return min(times, default=None)
 
-    def _add(self, piece: _Piece, website: int, views: Numbers, events: Numbers) -> None:
+    def _add(
+        self,
+        piece: _Piece,
+        website: int,
+        views: Numbers,
+        events: Numbers,
+        read_from: _ReadFrom | None = None,
+    ) -> None:
         """Add views and events of a website to a piece, apart from events that have to wait."""
 
         def add(snapshot: Snapshot) -> None:
@@ -441,7 +478,7 @@ class Shipper:
                 piece.block.add_events(website, snapshot, properties)
                 piece.events.update(properties.event.tolist())
 
-        self._read_website(website, add)
+        (read_from or partial(self._read_website, website))(add)
 
     def _read_website(self, website: int, read: Callable[[Snapshot], Any]) -> Any:
         """Return what `read` returns; None if the website has been deleted."""

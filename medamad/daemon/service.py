@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.first_login import FILE_NAME, FirstLogin, FirstLoginError
 from medamad.admin.handlers import AdminHandlers
+from medamad.admin.imports import SendImport
 from medamad.admin.protocol import LoadHits, Promote, ResendHits
 from medamad.admin.server import AdminServer, Handlers
 from medamad.config import settings
@@ -247,7 +248,8 @@ class Daemon(Service):
             config_warnings=self._config_warnings,
             login_file=data_dir / FILE_NAME,
         )
-        self._serve_commands(data_dir, {**handlers.handlers(), **ships})
+        of_cluster, send_import = ships
+        self._serve_commands(data_dir, {**handlers.handlers(send_import), **of_cluster})
         self._repeat(self.tidy_s, self._tidy(store, accounts, site))
         self._repeat(self.return_s, partial(_return_memory, store, queries))
         presence = self._watch_for_silence(data_dir, site.backend)
@@ -333,16 +335,18 @@ class Daemon(Service):
 
         client = client_of(cluster)
         self._opened.callback(client.close)
-        return ClickHouseEngine(client, lambda website: rules_of(store.goals.of(website)))
+        return ClickHouseEngine(
+            client, lambda website: rules_of(store.goals.of(website)), store.hidden_batches
+        )
 
-    def _ship(self, store: Store, backend: Backend) -> Handlers:
-        """Send hits to the cluster, if there is one; return the handlers that this adds.
+    def _ship(self, store: Store, backend: Backend) -> tuple[Handlers, SendImport | None]:
+        """Send hits to the cluster, if there is one, and speak to its other collectors.
 
-        And speak to its other collectors.
+        Returns the handlers that this adds, and what sends imports.
         """
         cluster = settings.cluster_settings(self.config, self.environ)
         if cluster is None:
-            return {}
+            return {}, None
         from medamad.daemon import shipping as ships  # noqa: PLC0415 - only with a cluster
 
         shipping = ships.Shipping.start(store, cluster, self.reactor, self.clock)
@@ -360,7 +364,7 @@ class Daemon(Service):
             self._repeat(others.PASS_ON_S, collectors.pass_on_waiting)
             self._repeat(others.TIDY_S, collectors.tidy)
             handlers[Promote] = collectors.promote
-        return handlers
+        return handlers, shipping.send_import
 
     def _start_pipeline(self, store: Store, lists: Lists) -> Pipeline:
         queue = WriteQueue(store.append, self.reactor, settings.queue_settings(self.config))

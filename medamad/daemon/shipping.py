@@ -19,6 +19,7 @@ from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
 from medamad.domain.cluster import ClusterState
 from medamad.domain.errors import Conflict, Unavailable
+from medamad.storage.import_batches import ImportBatch
 from medamad.storage.spool import Marks, Spool
 from medamad.storage.store import Store
 
@@ -146,6 +147,11 @@ class Shipping:
                 if are_gone:
                     await store.forget_deleted(deleted)
             if self.state.is_primary:
+                spool = self._spool
+                removed = [batch for batch in spool.hidden if batch[1] not in spool.loading]
+                gone = await self._in_thread(partial(self._removal.remove_batches, removed))
+                if gone:
+                    await store.forget_removed(gone)
                 await self._in_thread(partial(self._removal.remove_before, expired))
         except (ClickHouseError, Unavailable) as error:
             self._log.warn("what is to be deleted stays in the cluster: {why}", why=str(error))
@@ -173,6 +179,17 @@ class Shipping:
             total += rows
             report(Progress(text="sending", done=total))
         return total
+
+    async def send_import(self, batch: ImportBatch, report: ReportProgress) -> None:
+        """Send an unfinished import batch.
+
+        Raises Unavailable if the cluster does not take it, and NotFound if it was given up.
+        """
+        segments = await self._store.imports.segments(batch)
+        total = 0
+        async for rows in self._each(self._shipper.send_import(batch.website, segments)):
+            total += rows
+            report(Progress(text="sending", done=total))
 
     async def load(self, _request: LoadHits, report: ReportProgress) -> int:
         """Send the hits from before there was a cluster; return how many rows.

@@ -264,7 +264,7 @@ class ImportRemoval:
     _partitions: Partitions
     _compactor: Compactor
     _segments_lock: DeferredLock
-    _delete_others: Callable[[Txn, Databases, int, int], None]
+    _delete_others: Callable[[Transaction, Databases, int, int], None]
     """Deletes what else was stored with a batch of a website."""
     _undone: Callable[[Partition], None]
     """Called with a website that has lost hits: some of its texts may be unused now."""
@@ -322,5 +322,5 @@ class ImportRemoval:
         txn.after_commit(hidden)
 
     def _delete(self, batch: ImportBatch, txn: Transaction) -> None:
-        self._delete_others(txn.lmdb, self._environment.databases, batch.website, batch.number)
+        self._delete_others(txn, self._environment.databases, batch.website, batch.number)
         delete_batch(txn.lmdb, self._environment.databases, batch)

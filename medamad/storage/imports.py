@@ -40,7 +40,7 @@ from medamad.storage.import_content import (
 )
 from medamad.storage.segments.build import Content, concatenate
 from medamad.storage.segments.counters import VISITORS
-from medamad.storage.segments.format import VISITOR
+from medamad.storage.segments.format import VISITOR, Segment
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.parts import (
@@ -49,6 +49,7 @@ from medamad.storage.segments.parts import (
     enclosing_bounds,
 )
 from medamad.storage.segments.visit_limit import VisitLimit, times_in
+from medamad.storage.spool import Spool
 from medamad.storage.wal.log import WriteAheadLog
 
 
@@ -106,6 +107,7 @@ class Imports:
     _check_space: Callable[[Txn], None]
     _segments_lock: DeferredLock
     _removal: ImportRemoval
+    _spool: Spool | None = None
     _totals: dict[int, ImportTotals] = field(factory=dict)
     """The totals of unfinished batches, by number."""
     _log = Logger()
@@ -191,6 +193,18 @@ class Imports:
             await self._compactor.add_rollups(partition, group_by_day(counts, codes, batch.number))
         if (totals := self._totals.get(batch.number)) is not None:
             totals.add_days(counts)
+
+    async def segments(self, batch: ImportBatch) -> list[Segment]:
+        """Return the segments of an unfinished batch, none of them merged. Raises NotFound.
+
+        With a cluster, they stay as they are until the batch is finished or removed.
+        """
+
+        def find(txn: Transaction) -> list[Segment]:
+            found = self._partition_of(batch, txn).segments_of_batch(batch.number)
+            return [segment for segment in found if not segment.members]
+
+        return await self._submit(find)
 
     async def finish(self, batch: ImportBatch) -> ImportBatch:
         """Complete a batch, which makes it visible; return it with its totals. Raises NotFound."""
@@ -282,6 +296,9 @@ class Imports:
         )
         self._wal.write_sequence(txn.lmdb)
         write_batch(txn.lmdb, databases, batch)
+        if self._spool is not None:
+            self._spool.loading.add(batch.number)
+            self._spool.hide(txn, databases.meta, (website.number, batch.number))
         txn.after_commit(lambda: partition.hide(batch.number))
         return batch
 
@@ -361,9 +378,14 @@ class Imports:
             last_ms=last_ms,
             days=totals.days,
         )
-        write_batch(txn.lmdb, self._environment.databases, whole)
+        databases, spool = self._environment.databases, self._spool
+        write_batch(txn.lmdb, databases, whole)
+        if spool is not None:
+            spool.reveal(txn, databases.meta, [(batch.website, batch.number)])
 
         def show() -> None:
+            if spool is not None:
+                spool.loading.discard(batch.number)
             partition.reveal(batch.number)
             self._partitions.publish(partition)
 

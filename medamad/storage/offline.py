@@ -41,6 +41,7 @@ from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
 from medamad.storage.shared_settings import check_is_primary
+from medamad.storage.spool import read_hidden
 from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.memtable import CHUNK_VIEWS
 from medamad.storage.wal.records import sound_rows
@@ -159,6 +160,18 @@ class StoreReader:
     def sound_snapshot(self, website: Website) -> Snapshot:
         """Read all that is stored of a website, and return what is sound."""
         return self.snapshot(website, lambda error: self.damaged.append(str(error))).verified()
+
+    def hidden_batches(self, website: int) -> frozenset[int]:
+        """Return the import batches of a website that no query of a cluster sees."""
+        databases = self._environment.databases
+        unfinished = (
+            batch.number
+            for batch in sound_batches(self._txn, databases, website)
+            if batch.state is not BatchState.COMPLETE
+        )
+        return frozenset(unfinished).union(
+            batch for of, batch in read_hidden(self._txn, databases.meta) if of == website
+        )
 
     def check_is_whole(self) -> None:
         """Raise Conflict if the hits are in a cluster, and here only for a while."""

@@ -1,7 +1,8 @@
 """What all collectors of a cluster have in common: one is the primary, the others have its copy.
 
-That is the account with its logins, tokens, share links and mailed reports, and the websites with
-all that is defined for them. Everything else in a store is the collector's own.
+That is the account with its logins, tokens, share links and mailed reports, the websites with all
+that is defined for them, and which imports no query sees. Everything else in a store is the
+collector's own.
 
 Who is the primary is a matter of epochs: each promotion begins one, and the later one counts.
 """
@@ -28,6 +29,7 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.meta import (
+    HIDDEN_BATCHES,
     ROLE,
     entries,
     read_number,
@@ -37,14 +39,19 @@ from medamad.storage.environment.meta import (
     write_number,
 )
 from medamad.storage.errors import Damaged, StoreError
+from medamad.storage.import_batches import LAST_BATCH
 from medamad.storage.websites import LAST_NUMBER
 
-_IN_META: Final = (b"account", LAST_NUMBER, TOKEN, SHARE, REPORT, GOALS, ANNOTATIONS, ALERTS)
+_IN_META: Final = (
+    *(b"account", LAST_NUMBER, TOKEN, SHARE, REPORT, GOALS, ANNOTATIONS, ALERTS),
+    *(LAST_BATCH, HIDDEN_BATCHES),
+)
 """Names, and prefixes of names."""
 _LOGINS: Final = "logins"
 _SHARED: Final = ("meta", "websites", _LOGINS)
 _NUMBERS_OF_EPOCH: Final = 1_000
-"""How many numbers of websites a promotion leaves to a primary that does not know of it yet."""
+"""How many numbers of websites and imports a promotion leaves to a primary that does not know of it
+yet."""
 _DIGEST_BYTES: Final = 16
 
 
@@ -181,15 +188,16 @@ def write_shared(txn: Txn, databases: Databases, settings: SharedSettings) -> No
 def begin_epoch(txn: Txn, databases: Databases, role: Role) -> Role:
     """Make a store the primary of a new epoch, after the one in its role; return its new role.
 
-    A primary that does not know of it goes on with the numbers of its websites. None of these
-    numbers is given to a website here.
+    A primary that does not know of it goes on with the numbers of its websites and imports. None of
+    these numbers is given to one here.
     """
     begun = role.epoch.next(role.collector, read_shared(txn, databases).digest)
     promoted = replace(role, epoch=begun)
     write_role(txn, databases, promoted)
-    last = read_number(txn, databases.meta, LAST_NUMBER)
-    after = (last // _NUMBERS_OF_EPOCH + 1) * _NUMBERS_OF_EPOCH
-    write_number(txn, databases.meta, LAST_NUMBER, after)
+    for name in (LAST_NUMBER, LAST_BATCH):
+        last = read_number(txn, databases.meta, name)
+        after = (last // _NUMBERS_OF_EPOCH + 1) * _NUMBERS_OF_EPOCH
+        write_number(txn, databases.meta, name, after)
     return promoted
 
 

@@ -20,12 +20,18 @@ from medamad.storage.dictionary.encode import Dictionary
 from medamad.storage.dictionary.keys import CodeSpace
 from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.access import Leases
-from medamad.storage.environment.environment import FILE_NAME, Environment, Txn, open_environment
+from medamad.storage.environment.environment import (
+    FILE_NAME,
+    Databases,
+    Environment,
+    Txn,
+    open_environment,
+)
 from medamad.storage.environment.files import store_errors
 from medamad.storage.environment.free_space import FreeSpace
 from medamad.storage.environment.meta import IGNORED, MARKS
 from medamad.storage.environment.trusted_clock import TrustedClock
-from medamad.storage.environment.writer import CallsFromThread, Writer
+from medamad.storage.environment.writer import CallsFromThread, Transaction, Writer
 from medamad.storage.grants import REPORTS, SHARES, TOKENS, Grants
 from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
@@ -88,6 +94,16 @@ def _log_limit(websites: Websites, space: CodeSpace) -> None:
         _log.warn("{warning}", warning=limit_warning(website.hostname, dimension))
 
 
+def _delete_others_of_batch(
+    spool: Spool | None, txn: Transaction, databases: Databases, website: int, batch: int
+) -> None:
+    """Delete what else there is of an import batch, here and in the cluster."""
+    delete_imported(txn.lmdb, databases, website, batch)
+    if spool is not None:
+        spool.hide(txn, databases.meta, (website, batch))
+        txn.after_commit(lambda: spool.loading.discard(batch))
+
+
 def _build(
     environment: Environment, settings: StoreSettings, reactor: CallsFromThread, sizes: Sizes
 ) -> Store:
@@ -144,13 +160,14 @@ def _build(
         encoder=TextEncoder(writer.submit, dictionary, websites.has_number, free_space.check),
         check_space=free_space.check,
         segments_lock=segments_lock,
+        spool=spool,
         removal=ImportRemoval(
             environment=environment,
             submit=writer.submit,
             partitions=partitions,
             compactor=compactor,
             segments_lock=segments_lock,
-            delete_others=delete_imported,
+            delete_others=partial(_delete_others_of_batch, spool),
             undone=maintenance.vacuum_after_removal,
         ),
     )

@@ -59,7 +59,7 @@ from medamad.storage.shared_settings import (
     write_role,
     write_shared,
 )
-from medamad.storage.spool import Marks, Spool
+from medamad.storage.spool import Batch, Marks, Spool, read_hidden
 from medamad.storage.wal.log import Outcome, WriteAheadLog, WriteBatch
 from medamad.storage.website_values import (
     WebsiteValues,
@@ -256,6 +256,17 @@ class Store:
         with self.environment.reading() as txn:
             return read_position(txn, self.environment.databases, log)
 
+    def hidden_batches(self, website: int) -> frozenset[int]:
+        """Return the import batches of a website that no query of a cluster sees.
+
+        They are not complete, or were removed. For any thread.
+        """
+        partition = self.partitions.find(website)
+        hidden: frozenset[int] = frozenset() if partition is None else partition.hidden_batches
+        if self.spool is None:
+            return hidden
+        return hidden.union(batch for of, batch in self.spool.hidden if of == website)
+
     def unregistered_tables(self) -> list[str]:
         """Return the hostnames of retention tables that are not registered."""
         return self.settings.retention.unregistered(self.websites.hostnames())
@@ -404,6 +415,9 @@ class Store:
             keep(read_shared(txn.lmdb, databases))
             write_shared(txn.lmdb, databases, settings)
             write_role(txn.lmdb, databases, role)
+            if (spool := self.spool) is not None:
+                hidden = read_hidden(txn.lmdb, databases.meta)
+                txn.after_commit(lambda: setattr(spool, "hidden", hidden))
             gone = self.websites.replace(txn)
             if gone:
                 self._delete_in_cluster(txn, gone)
@@ -510,6 +524,12 @@ class Store:
                 old, deleted=tuple(number for number in old.deleted if number not in websites)
             )
         )
+
+    async def forget_removed(self, batches: Sequence[Batch]) -> None:
+        """Store that the cluster has nothing of some removed import batches any more."""
+        if (spool := self.spool) is not None:
+            meta = self.environment.databases.meta
+            await self.writer.submit(lambda txn: spool.reveal(txn, meta, batches))
 
     async def _change_marks(self, change: Callable[[Marks], Marks]) -> None:
         spool = self.spool

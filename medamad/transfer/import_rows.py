@@ -30,7 +30,7 @@ from medamad.storage.segments.format import (
     SegmentHeader,
     timed_flags,
 )
-from medamad.storage.segments.parts import EventRows, ViewColumns
+from medamad.storage.segments.parts import EventRows, ViewColumns, enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.import_context import ReadContext, Verdict
 from medamad.transfer.import_survey import ImportFile, Survey, number_rows
@@ -39,12 +39,30 @@ from medamad.transfer.rows import MAX_MS, EventRow, HitRow, RejectedRow, ViewRow
 MAX_CHUNK_ROWS: Final = 8_192
 MAX_CHUNK_TEXT: Final = 1 << 19
 """Characters of all texts of a chunk."""
-_COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
+COMPARED: Final = (Dimension.PATH, Dimension.REFERRER, Dimension.BROWSER, Dimension.OS)
 """The dimensions that distinguish views of the same time."""
 
 ComparedTexts: TypeAlias = tuple[str, ...]
-compared_texts: Final = attrgetter(*(dimension.attribute for dimension in _COMPARED))
+compared_texts: Final = attrgetter(*(dimension.attribute for dimension in COMPARED))
 """Returns the texts that distinguish a view from others of the same time."""
+
+
+@frozen(eq=False)
+class HitsElsewhere:
+    """The hits of a website that are in a cluster, where most are in no store any more.
+
+    `views` and `events` are numbers in this store, in any order; `spans` the times of the first and
+    the last hit of each import batch, in Unix milliseconds, and as 0 of what was counted here.
+    """
+
+    views: NDArray[np.int64]
+    events: NDArray[np.int64]
+    spans: Mapping[int, tuple[int, int]]
+    last_views: Mapping[int, Counter[ComparedTexts]]
+    """Of the imports in `spans`, the views at the last time of each, by this time."""
+
+
+NOTHING_ELSEWHERE: Final = HitsElsewhere(np.zeros(0, np.int64), np.zeros(0, np.int64), {}, {})
 
 
 @frozen(eq=False)
@@ -78,13 +96,14 @@ class ExistingHits:
         ranges: Sequence[tuple[str, int, int]],
         *,
         overlapping: bool = False,
+        elsewhere: HitsElsewhere = NOTHING_ELSEWHERE,
     ) -> "ExistingHits":
         """Return the existing hits of the stores in `ranges`. `batches` are the finished imports.
 
         With `overlapping`, hits that only their time could identify are not considered existing.
         """
         stores = {store for store, _, _ in ranges}
-        views, events = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        views, events = [elsewhere.views], [elsewhere.events]
         if origins.store in stores or any(span.store in stores for span in origins.spans):
             for part in snapshot.leaves():
                 numbers = snapshot.read_leaf(
@@ -98,14 +117,19 @@ class ExistingHits:
                     views.append(numbers[0])
                     events.append(numbers[1])
             events += [loose.event.astype(np.int64) for loose in snapshot.events]
-        time_spans = {} if overlapping else _time_spans(snapshot, batches)
+        time_spans = {} if overlapping else _time_spans(snapshot, batches, elsewhere.spans)
+        last_views = _last_views(
+            snapshot, {batch: time_spans[batch] for batch in time_spans.keys() - elsewhere.spans}
+        )
+        for time_ms, texts in ({} if overlapping else elsewhere.last_views).items():
+            last_views.setdefault(time_ms, Counter()).update(texts)
         rollups = [] if overlapping else [rollup.header for rollup in snapshot.rollup_segments]
         return cls(
             origins,
             np.unique(np.concatenate(views)),
             np.unique(np.concatenate(events)),
             _covered(time_spans),
-            _last_views(snapshot, time_spans),
+            last_views,
             _by_utc_day(rollups),
         )
 
@@ -141,12 +165,18 @@ def _is_in(ascending: NDArray[np.int64], number: int) -> bool:
     return at < len(ascending) and int(ascending[at]) == number
 
 
-def _time_spans(snapshot: Snapshot, batches: Sequence[ImportBatch]) -> dict[int, tuple[int, int]]:
+def _time_spans(
+    snapshot: Snapshot,
+    batches: Sequence[ImportBatch],
+    elsewhere: Mapping[int, tuple[int, int]],
+) -> dict[int, tuple[int, int]]:
     """Return the first and last time of each import batch, and as 0 of what was counted here.
 
     A batch records its own times, which hold even where only rollups are left.
     """
     spans = snapshot.batch_spans()
+    for number, span in elsewhere.items():
+        spans[number] = enclosing_bounds([spans.get(number, span), span])
     for batch in batches:
         if batch.number in spans:
             first, last = spans[batch.number]
@@ -169,7 +199,7 @@ def _last_views(
     def read_last(part: ViewColumns) -> tuple[int, list[NDArray[np.unsignedinteger[Any]]]]:
         time_ms = last_ms.get(part.import_batch, -1)
         chosen = part.time_ms == time_ms
-        return time_ms, [part.codes(dimension)[chosen].copy() for dimension in _COMPARED]
+        return time_ms, [part.codes(dimension)[chosen].copy() for dimension in COMPARED]
 
     views: dict[int, Counter[ComparedTexts]] = {}
     for part in snapshot.leaves():
@@ -177,7 +207,7 @@ def _last_views(
         if found is not None and len(found[1][0]):
             texts = [
                 map(snapshot.texts(dimension).__getitem__, codes.tolist())
-                for dimension, codes in zip(_COMPARED, found[1], strict=True)
+                for dimension, codes in zip(COMPARED, found[1], strict=True)
             ]
             views.setdefault(found[0], Counter()).update(zip(*texts, strict=True))
     return views

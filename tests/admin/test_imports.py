@@ -17,7 +17,10 @@ from medamad.admin.imports import (
     HoldImport,
     ImportFailed,
     ImportHandlers,
+    UndoImport,
 )
+from medamad.domain.errors import Unavailable
+from medamad.storage.import_batches import ImportBatch
 
 
 @pytest.fixture
@@ -89,3 +92,51 @@ async def test_an_import_is_logged(server: Server) -> None:
     with logged_warnings(LogLevel.info) as lines:
         await handlers.finish(FinishImport(number=begun.number), ignore_progress)
     assert lines == ["import 1 into twin.example is complete: views (0), events (0)"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_import_that_the_cluster_does_not_take_is_not_complete(server: Server) -> None:
+    website = await server.store.add_website("twin.example", 1)
+    sent: list[ImportBatch] = []
+
+    async def send(batch: ImportBatch, _report: object) -> None:
+        sent.append(batch)
+        assert server.store.imports.batches(website) == []
+        if len(sent) == 1:
+            raise Unavailable("no server answers", retry_after=1)
+
+    handlers = ImportHandlers(server.store, lambda: 7, send=send)
+    request = BeginImport(
+        website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
+    )
+    begun = await handlers.begin(request, ignore_progress)
+    with pytest.raises(Unavailable, match="no server answers"):
+        await handlers.finish(FinishImport(begun.number), ignore_progress)
+    assert server.store.imports.batches(website) == []
+    # As the command does.
+    await handlers.undo(UndoImport("twin.example", begun.number), ignore_progress)
+    begun = await handlers.begin(request, ignore_progress)
+    await handlers.finish(FinishImport(begun.number), ignore_progress)
+    assert [batch.number for batch in server.store.imports.batches(website)] == [begun.number]
+    assert [batch.number for batch in sent] == [1, 2]
+
+
+@pytest_twisted.ensureDeferred
+async def test_imports_are_made_and_undone_on_the_primary(server: Server) -> None:
+    website = await server.store.add_website("twin.example", 1)
+
+    def refuse() -> None:
+        raise Unavailable("settings are changed on collector 1", retry_after=1)
+
+    handlers = ImportHandlers(server.store, lambda: 7, check_is_primary=refuse)
+    request = BeginImport(
+        website="twin.example", source="", digest="", ranges=(("feed", 1, 9),), newest=0
+    )
+    with pytest.raises(Unavailable, match="collector 1"):
+        await handlers.begin(request, ignore_progress)
+    allowing = ImportHandlers(server.store, lambda: 7)
+    begun = await allowing.begin(request, ignore_progress)
+    await allowing.finish(FinishImport(begun.number), ignore_progress)
+    with pytest.raises(Unavailable, match="collector 1"):
+        await handlers.undo(UndoImport("twin.example", begun.number), ignore_progress)
+    assert len(server.store.imports.batches(website)) == 1

@@ -204,19 +204,6 @@ def test_statistics_are_unavailable_while_a_shard_is_down(tmp_path: Path) -> Non
             daemon.stop()
 
 
-def test_what_a_cluster_cannot_do_yet_is_refused(daemon: Daemon) -> None:
-    initialized(daemon)
-    daemon.start()
-    client = daemon.client()
-    client.add_website("example.com")
-    until(lambda: "rows since the start" in command(daemon, "status")[1])
-    here, refused = ["--data", str(daemon.data)], "the hits are in a cluster"
-    file = daemon.folder / "views.ndjson"
-    file.write_text("")
-    done = finished_fork(["import", "--website", "example.com", str(file), *here])
-    assert (done.returncode, refused in done.stderr) == (1, True), done
-
-
 def test_retention_is_that_of_what_the_cluster_has(daemon: Daemon) -> None:
     initialized(daemon)
     daemon.start()

@@ -38,6 +38,8 @@ class ClickHouseEngine(Engine):
     client: Client
     rules_of: Callable[[int], Sequence[Query]] = lambda _website: ()
     """Returns what the rules of a website leave out, by its number."""
+    hidden_batches: Callable[[int], frozenset[int]] = lambda _website: frozenset()
+    """Returns the import batches of a website that no query sees."""
     _texts: TextsOfWebsites = field(init=False)
     _failure: str = field(default="", init=False)
     """Why the latest question had no answer, "" if it had one."""
@@ -77,7 +79,10 @@ class ClickHouseEngine(Engine):
     ) -> ClickHouseReader:
         """Return the reader of a website, by its number, for one request."""
         texts = self._texts.of(website, cancellation.check)
-        return ClickHouseReader(self.client, website, sources, cancellation, texts, rules)
+        hidden = self.hidden_batches(website)
+        return ClickHouseReader(
+            self.client, website, sources, cancellation, texts, rules, hidden=hidden
+        )
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours. Raises Unavailable."""

@@ -1,18 +1,21 @@
-"""The views and events of a website in a cluster, piece by piece, for exports."""
+"""The views and events of a website in a cluster, for exports and imports."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
+import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 
 from medamad.clickhouse.client import ClickHouseError
-from medamad.clickhouse.tables import collectors_in, sequences_in, stores_of
-from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
+from medamad.clickhouse.tables import collectors_in, number_at, sequences_in, stores_of
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewFlag
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.query.clickhouse.engine import unavailable
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.clickhouse.sql import during
+from medamad.query.clickhouse.website_rows import as_texts, column_of
 from medamad.query.period import Period
 
 T = TypeVar("T")
@@ -50,6 +53,53 @@ def stores(reader: ClickHouseReader) -> Mapping[int, str]:
     with _answered():
         # The first that had a number is the one that sends.
         return dict(reversed(stores_of(reader.client)))
+
+
+def numbers(reader: ClickHouseReader, table: str, collector: int) -> NDArray[np.int64]:
+    """Return the numbers of the views or events that a collector has stored, in any order.
+
+    Raises Unavailable.
+    """
+    name = "view" if table == "views" else "event"
+    first, end = number_at(collector, 1), number_at(collector + 1, 1)
+    rows = reader.whole.of_website(table, f"{name} >= {first}", f"{name} < {end}", final=False)
+    with _answered():
+        found = reader.run(f"SELECT DISTINCT {name} FROM {rows}")
+    return sequences_in(np.asarray(found.get(name, ()), np.uint64)).astype(np.int64)
+
+
+def spans_of_batches(reader: ClickHouseReader, table: str) -> dict[int, tuple[int, int]]:
+    """Return the first and the last time of the hits of each import batch, in Unix milliseconds.
+
+    0 stands for the hits that came from no import. Raises Unavailable.
+    """
+    with _answered():
+        found = reader.run(
+            "SELECT batch, min(time_ms) AS first_ms, max(time_ms) AS last_ms"
+            f" FROM {reader.whole.of_website(table, final=False)} GROUP BY batch"
+        )
+    batches, first, last = (
+        column_of(found, name).tolist() for name in ("batch", "first_ms", "last_ms")
+    )
+    return dict(zip(batches, zip(first, last, strict=True), strict=True))
+
+
+def texts_at(
+    reader: ClickHouseReader, times_ms: Mapping[int, int], dimensions: Sequence[Dimension]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Return the time and some texts of the views that import batches have at a time of each.
+
+    Raises Unavailable.
+    """
+    if not times_ms:
+        return
+    pairs = ", ".join(f"({batch}, {time_ms})" for batch, time_ms in times_ms.items())
+    names = ", ".join(dimension.attribute for dimension in dimensions)
+    rows = reader.whole.of_website("views", f"(batch, time_ms) IN ({pairs})")
+    with _answered():
+        found = reader.run(f"SELECT time_ms, {as_texts(names)} FROM {rows}")
+    texts = (found.get(f"as_{dimension.attribute}", ()) for dimension in dimensions)
+    yield from zip(column_of(found, "time_ms").tolist(), zip(*texts, strict=True), strict=True)
 
 
 @frozen

@@ -33,6 +33,8 @@ class WebsiteRows:
     texts: WebsiteTexts
     rules: Sequence[Query] = ()
     is_left_out: bool = False
+    hidden: frozenset[int] = field(default=frozenset(), kw_only=True)
+    """The import batches whose rows do not count: they are not all there, or not any more."""
     sets: Sets = field()
     _left_out: dict[str, str] = field(factory=dict, init=False)
     """The condition that a row of a table is left out, by the table."""
@@ -78,7 +80,10 @@ class WebsiteRows:
 
         Rows that were sent several times may be there several times unless they are `final`.
         """
-        where = every((f"website = {self.website}", *conditions, *self._counted(table)))
+        here = [f"website = {self.website}"]
+        if self.hidden:
+            here.append(f"batch NOT IN ({', '.join(map(str, sorted(self.hidden)))})")
+        where = every((*here, *conditions, *self._counted(table)))
         # A duration may be that of an earlier version of a row.
         final = final or "duration_ms" in where
         return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"

@@ -34,6 +34,7 @@ STORE_ID: Final = b"store-id"
 INDEXED_BEACONS: Final = b"indexed-beacons"
 """The sequence number up to which the beacons of views are in the index on disk."""
 MARKS: Final = b"cluster-marks"
+HIDDEN_BATCHES: Final = b"hidden-batches"
 """How far a cluster has what is stored; see `medamad.storage.spool`."""
 ROLE: Final = b"cluster-role"
 """Which collector of a cluster this is; see `medamad.storage.shared_settings`."""
@@ -42,6 +43,7 @@ TRUSTED_TIME: Final = b"trusted-time"
 KNOWN_NAMES: Final = frozenset(
     (
         *(FORMAT_KEY, PROGRAM, STORE_ID, TRUSTED_TIME, INDEXED_BEACONS, MARKS, ROLE),
+        HIDDEN_BATCHES,
         b"account",
         *(b"beacon-secret", b"last-website", b"last-segment", b"last-batch", b"sequence"),
     )

@@ -236,6 +236,11 @@ class Partition:
         self._hidden_batches |= {batch}
         self._visible = None
 
+    @property
+    def hidden_batches(self) -> frozenset[int]:
+        """The import batches that no query sees. For any thread."""
+        return self._hidden_batches
+
     def reveal(self, batch: int) -> None:
         """Show an import batch to queries, once the partition is published again."""
         self._hidden_batches -= {batch}

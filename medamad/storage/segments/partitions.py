@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import numpy as np
 from attrs import define, evolve, field
 
+from medamad.domain.errors import NotFound
 from medamad.domain.zones import DAY_MS
 from medamad.storage.dictionary.decode import WebsiteTexts, keep_within
 from medamad.storage.environment.access import Leases, QueryAccess, WriterAccess
@@ -67,6 +68,20 @@ class Partitions:
         """
         with self.snapshot(website) as snapshot:
             return snapshot.run(read)
+
+    def read_segments(
+        self, website: int, segments: Sequence[Segment], read: Callable[[Snapshot], T]
+    ) -> T:
+        """Call `read` with a snapshot of some segments alone, none of them merged.
+
+        Queries may not see them. Raises NotFound if one was removed meanwhile, and DamagedSegment.
+        """
+        with self.snapshot(website) as snapshot:
+            partition = self.find(website)
+            here = () if partition is None else (leaf.number for leaf in partition.leaves())
+            if not {segment.number for segment in segments}.issubset(here):
+                raise NotFound("batch: the import was given up")
+            return snapshot.only(segments).read_once(read)
 
     @contextmanager
     def snapshot(self, website: int) -> Iterator[Snapshot]:
