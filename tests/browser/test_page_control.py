@@ -42,6 +42,62 @@ def test_excluded_pages_send_nothing(website: Statistics, daemon: Daemon, someon
     assert visitor.errors == []
 
 
+def test_a_page_after_an_excluded_one_is_a_view_and_times_are_its_own(
+    website: Statistics, daemon: Daemon, someone: Make
+) -> None:
+    visitor = someone()
+    wire = watched(visitor.context)
+    with served(controlled(daemon.base, 'data-exclude="^/admin"')) as site:
+        visitor.visit(lambda: visitor.page.goto(site.address(website.hostname, "/a")))
+        go(visitor, "/admin/b")
+        visitor.visit(visitor.page.go_back)
+        visitor.visit(lambda: visitor.page.evaluate("medamad.view('/step')"))
+        # The view before ends here, not when the next one begins.
+        visitor.page.evaluate("medamad.view('/admin/step')")
+        visitor.page.evaluate("medamad('clicked')")
+        visitor.sees(lambda: len(wire.of("unload")), 3)
+        visitor.visit(lambda: go(visitor, "/c"))
+        visitor.page.goto("about:blank")
+    website.wait_for(4, timed_pages=3)
+    assert {path: views for path, (_, views) in website.pages.items()} == {
+        "/a": 2, "/step": 1, "/c": 1
+    }  # fmt: skip
+    assert wire.properties == []
+    assert visitor.errors == []
+
+
+def test_views_of_other_paths_leave_the_next_address_alone(
+    website: Statistics, daemon: Daemon, someone: Make
+) -> None:
+    visitor = someone()
+    with served(controlled(daemon.base, "")) as site:
+        visitor.visit(lambda: visitor.page.goto(site.address(website.hostname, "/a")))
+        visitor.visit(lambda: visitor.page.evaluate("medamad.view('/a/step')"))
+        visitor.visit(lambda: go(visitor, "/b"))
+        visitor.page.goto("about:blank")
+    website.wait_for(3, timed_pages=3)
+    assert list(website.pages) == ["/a", "/a/step", "/b"]
+    assert visitor.errors == []
+
+
+def test_events_before_the_first_manual_view_are_excluded_by_the_address(
+    website: Statistics, daemon: Daemon, someone: Make
+) -> None:
+    visitor = someone()
+    wire = watched(visitor.context)
+    with served(controlled(daemon.base, 'data-manual data-exclude="^/admin"')) as site:
+        visitor.page.goto(site.address(website.hostname, "/admin"))
+        visitor.page.evaluate("medamad('clicked')")
+        visitor.page.evaluate("medamad.view()")
+        go(visitor, "/b")
+        visitor.visit(lambda: visitor.page.evaluate("medamad.view()"))
+        visitor.page.evaluate("medamad('counted')")
+    website.wait_for(1, timed_pages=0)
+    website.wait_for_values("event", {"counted": 1})
+    assert wire.properties == [{"event": "counted"}]
+    assert visitor.errors == []
+
+
 def test_a_function_may_change_and_drop_hits(
     website: Statistics, daemon: Daemon, someone: Make
 ) -> None:

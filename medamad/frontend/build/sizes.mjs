@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { FEATURES } from "./tracker.mjs";
 
 /** Bytes, gzipped. */
-const BUDGETS = { default: 950, all: 1_350, dashboard: 65_000 };
+const BUDGETS = { default: 950, all: 1_400, dashboard: 65_000 };
 
 /** Write sizes.json and sizes.md into a folder; ends the process with 1 when a budget is broken. */
 export async function report(folder, tracker, dashboard) {

@@ -11,9 +11,9 @@ const script = (document.currentScript ||
     (one) => (Error().stack as string).split(one.src || (one as unknown as string))[1],
   )) as HTMLScriptElement;
 const { api } = script.dataset;
-/** The path that is viewed, if the page says which one; undefined if its address does. */
-let manualPath: string | undefined;
-if (PAGE_CONTROL) manualPath = script.dataset.manual && "";
+/** The path that the page says is viewed, and that of its address when it said so. */
+let manualPath = "";
+let manualAddress: string | undefined;
 
 /** The URL of events. A server with a custom event name puts it in place of `event/`. */
 const eventsUrl = new URL(
@@ -92,7 +92,7 @@ const reportClick = (event: Partial<MouseEvent>) => {
 const readExclusion = (eventType: string) => {
   if (PAGE_CONTROL) {
     const { exclude } = script.dataset;
-    isExcluded = exclude && currentPath().match(exclude);
+    isExcluded = exclude && (currentPath() || addressPath()).match(exclude);
   }
   // Where nothing can be stored, everyone is counted.
   try {
@@ -109,13 +109,18 @@ const readExclusion = (eventType: string) => {
 const addressPath = () =>
   HASH_ROUTING ? location.pathname + location.hash.replace("#", "%23") : location.pathname;
 
-/** Return the path that the page is on. */
-const currentPath = () => (PAGE_CONTROL ? (manualPath ?? addressPath()) : addressPath());
+/** Return the path that the page is on; "" if it has to say so itself, and has not. */
+const currentPath = () =>
+  PAGE_CONTROL && (script.dataset.manual != null || manualAddress === addressPath())
+    ? manualPath
+    : addressPath();
 
 /** Begin a view, of another path than the address has if one is given. */
 const view = (path?: string) => {
-  manualPath = path || addressPath();
-  viewedPath = "";
+  manualAddress = addressPath();
+  manualPath = path || manualAddress;
+  // It ends the one before, also if it is left out.
+  viewedPath = undefined;
   handleEvent({});
 };
 
@@ -213,8 +218,9 @@ const handleEvent = (event: Partial<MouseEvent>) => {
   const isLeft = event.type === "pagehide";
   const path = isLeft || document.hidden || isExcluded ? "" : currentPath();
   if (visibleSinceMs && path !== viewedPath) hideView();
-  // A browser may show the page again from its memory, which is a view of its own.
-  if (isLeft) viewedPath = "";
+  // A browser may show the page again from its memory, which is a view of its own. So is a page that
+  // is shown again after one that is left out.
+  if (isLeft || (PAGE_CONTROL && isExcluded)) viewedPath = "";
   if (path) {
     visibleSinceMs ||= Date.now();
     if (path !== viewedPath) {
