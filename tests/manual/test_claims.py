@@ -29,7 +29,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "docs/operating.md", "docs/privacy.md", "docs/visits.md")
+DOCUMENTS = (
+    *("README.md", "docs/operating.md", "docs/privacy.md", "docs/robots.md"),
+    "docs/visits.md",
+)
 END = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][)”“])\s+")
 GENERATED = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
