@@ -190,7 +190,7 @@ class Follower:
                 )
                 is_waiting = True
             if counter.invalid:
-                self.complain(f"{self._log}: there are lines that are not of an access log")
+                self.complain(f"{self._log}: some lines are not of an access log: {counter.reason}")
                 counter.invalid = 0
             if not lines and not is_waiting:
                 if is_once:

@@ -75,6 +75,8 @@ class LineCounter:
     """The key of visitors' hashes; None to count page loads rather than views."""
     invalid: int = 0
     """How many lines are not in a known format, of those that were not seen before."""
+    reason: str = ""
+    """What is wrong with the last of these, without anything that is in it."""
     _counts: Counter[tuple[_Counted, int]] = field(factory=Counter)
     """By what a line counts as, and by day."""
     _views: list[LoggedView] = field(factory=list)
@@ -203,8 +205,9 @@ class LineCounter:
     def _parsed(self, line: bytes) -> LoggedRequest | None:
         try:
             return parse_log_line(line)
-        except LogLineError:
+        except LogLineError as error:
             self.invalid += 1
+            self.reason = f"{error.field}: {error}"
             return None
 
     def _counted(self, request: LoggedRequest, *, is_hosting: bool) -> _Counted | _Viewed | None:

@@ -86,10 +86,17 @@ def test_lines_belong_to_the_website_of_their_host(daemon: Daemon, tmp_path: Pat
 
 def test_what_is_wrong_is_said(daemon: Daemon, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    log.write_text("not a log\n")
-    done = once(daemon, log, "--website", "example.com")
-    assert done.returncode == 0
-    assert done.stderr == f"medamad: {log}: there are lines that are not of an access log\n"
+    for text, reason in (
+        ("not a log", "line: not a line of an access log in the common or combined format"),
+        (line(0).strip().replace("Jan", "Jum"), "time: expected a time such as 10/Oct/2000:13:55"),
+        ('{"request_uri": "/secret", "time_local": 5}', "status: missing"),
+        ('{"request_uri": "/secret', "line: not a JSON object: "),
+    ):
+        log.write_text(f"{text}\n")
+        done = once(daemon, log, "--website", "example.com")
+        assert done.returncode == 0
+        assert f"medamad: {log}: some lines are not of an access log: {reason}" in done.stderr
+        assert "secret" not in done.stderr
     done = once(daemon, log, "--website", "absent.example")
     assert done.returncode == 1
     assert done.stderr == "medamad: --website: no website absent.example is registered\n"
