@@ -23,6 +23,7 @@ from medamad.domain.accounts import Scope, Token
 from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import BotRule, Event, Hit, HostingRule, OriginRule, Unload, View, Visitor
+from medamad.domain.paths import MAX_PATH
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
 from medamad.ingest.networks import Networks, Sender, host_prefix_of
@@ -347,7 +348,7 @@ class Pipeline:
             time_ms=round(arrival.now * 1000),
             beacon=load.beacon,
             path=page.path,
-            referrer=own.referrer(source.referrer),
+            referrer=own.referrer(self._redacted(source.referrer)),
             utm_source=page.utm_source,
             utm_medium=page.utm_medium,
             utm_campaign=page.utm_campaign,
@@ -380,6 +381,15 @@ class Pipeline:
                 else own.stored_path(source.own_page, load.referrer.strip())
             ),
         )
+
+    def _redacted(self, referrer: str) -> str:
+        """Return a referrer without what the website that it is of here, if any, never stores."""
+        host, slash, path = referrer.partition("/")
+        website = self.websites.serving(host) if slash else None
+        if website is None:
+            return referrer
+        redaction = self._rules_of(website).redaction
+        return host + redaction.path(slash + path, is_cut=len(referrer) >= MAX_PATH)
 
     def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:
         website = self._website("g", custom.hostname, arrival)

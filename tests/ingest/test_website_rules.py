@@ -326,6 +326,22 @@ def test_a_stored_path_is_shown_as_it_would_be_stored_now(path: str, becomes: st
 
 
 @pytest_twisted.ensureDeferred
+async def test_pages_of_other_websites_here_are_redacted_as_their_own(house: House) -> None:
+    await house.set(redacted_paths=["/reset/*"])
+    await house.store.add_website("other.example", 1)
+    (_, other) = house.store.websites.all()
+    page = {"u": "https://other.example/"}
+    for number, referrer in enumerate(
+        (f"www.example.com/reset/{SECRET}", "example.com/about", "example.com", "a.example/reset/b")
+    ):
+        assert await house.send(b=f"{number}", r=f"https://{referrer}", **page) is None
+    found = house.store.read(other, lambda seen: list(seen.texts(Dimension.REFERRER)))
+    assert [text for text in found if text not in ("", "(other)")] == [
+        *("example.com/reset/…", "example.com/about", "example.com", "a.example/reset/b")
+    ]
+
+
+@pytest_twisted.ensureDeferred
 async def test_views_from_an_allowed_host_are_ended_from_there(house: House) -> None:
     await house.set(allowed_hosts=["elsewhere.example"])
     origin = {"origin": "https://elsewhere.example"}
