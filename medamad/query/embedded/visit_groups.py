@@ -21,7 +21,7 @@ from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.dictionary.decode import CodeTexts
-from medamad.storage.segments.format import Segment
+from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews, gather
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
@@ -34,8 +34,9 @@ from medamad.storage.segments.parts import (
     joined_numbers,
     views_of,
 )
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.snapshot import Snapshot, may_have_visits
 from medamad.storage.segments.visit_numbers import (
+    are_any_between,
     begun_in,
     find_ascending,
     sequences_of,
@@ -185,6 +186,64 @@ def find_shared(
     return SharedVisits(snapshot, cancellation, whole, others, in_whole, in_others)
 
 
+def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Snapshot | None:
+    """Return the segments that may have something of visits which began in a period.
+
+    None if the memtable may have something of them, or a correction of one of these segments: then
+    what is computed of the visits may be something else a moment later.
+    """
+    if period.start_ms is None or period.end_ms is None:
+        return None
+
+    def is_near(part: SegmentHeader | ViewColumns) -> bool:
+        return not period.is_outside(*part.time_bounds)
+
+    found = {segment.number for segment in snapshot.segments if is_near(segment.header)}
+    begins = _bounds_of(
+        leaf.header
+        for segment in snapshot.segments
+        if segment.number in found
+        for leaf in segment.leaves()
+        if is_near(leaf.header)
+    )
+    if any(is_near(chunk) or may_have_visits(chunk, begins) for chunk in snapshot.chunks):
+        return None
+    # Views of these visits may be in other segments, and events of those views in others again.
+    elsewhere = {}
+    for segment in snapshot.segments:
+        cancellation.check()
+        of_segment = elsewhere[segment.number] = _elsewhere_of(snapshot, segment)
+        if are_any_between(of_segment.visits, *begins):
+            found.add(segment.number)
+    views = _bounds_of(each.header for each in snapshot.segments if each.number in found)
+    if any(are_any_between(views_of(events), *views) for events in snapshot.events):
+        return None
+    settled = [
+        segment
+        for segment in snapshot.segments
+        if segment.number in found or are_any_between(elsewhere[segment.number].views, *views)
+    ]
+    if not settled or any(segment.number in snapshot.overlays for segment in settled):
+        return None
+    return snapshot.only(settled)
+
+
+def _bounds_of(headers: Iterable[SegmentHeader]) -> tuple[int, int]:
+    """Return the first and the last sequence number of some segments, (1, 0) without any."""
+    bounds = [header.sequence_bounds for header in headers]
+    return min((first for first, _ in bounds), default=1), max(
+        (last for _, last in bounds), default=0
+    )
+
+
+def _elsewhere_of(snapshot: Snapshot, segment: Segment) -> Elsewhere:
+    """Return what a segment has of visits that begin in any other, which is cached."""
+    alone = snapshot.only([segment])
+    if segment.number in snapshot.overlays:
+        return _read_elsewhere(alone)
+    return alone.kept(Elsewhere, partial(_read_elsewhere, alone))
+
+
 def _find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
     """Return what each unit of a snapshot has of visits that begin in any other.
 
@@ -193,11 +252,7 @@ def _find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere
     found = [_read_elsewhere(evolve(snapshot, segments=()))]
     for segment in snapshot.segments:
         cancellation.check()
-        alone = snapshot.only([segment])
-        if segment.number in snapshot.overlays:
-            found.append(_read_elsewhere(alone))
-        else:
-            found.append(alone.kept(Elsewhere, partial(_read_elsewhere, alone)))
+        found.append(_elsewhere_of(snapshot, segment))
     return Elsewhere.of(found)
 
 

@@ -3,7 +3,8 @@
 Where a query selects all visits, the sums of segments are cached, as these never change: for each
 segment, and for all segments together that a query selects as a whole. The sums of a segment see no
 further than the segment does, so that visits which go on in another one are counted again, with all
-of their views, and their sums within one segment subtracted.
+of their views, and their sums within one segment subtracted. The sums of a whole period are cached,
+too, once nothing but segments has something of its visits.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -19,7 +20,12 @@ from medamad.domain.goals import Goal
 from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.visit_groups import SharedVisits, find_shared, visits_in_groups
+from medamad.query.embedded.visit_groups import (
+    SharedVisits,
+    find_shared,
+    settled_in,
+    visits_in_groups,
+)
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbered
 from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS
@@ -60,7 +66,6 @@ class Kind(ABC):
 
 def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of the selected visits, of each kind."""
-    snapshot, cancellation = selection.snapshot, selection.cancellation
     apart = selection.apart()
     if apart is not None:
         return [
@@ -69,8 +74,29 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
         ]
     if not selection.filter.matches_all:
         return collect((visits for visits, _ in visits_in_groups(selection)), kinds)
-    shared = find_shared(snapshot, selection.period, cancellation, by_leaf=False)
-    whole = _WholeSegments(shared, cancellation)
+    settled = settled_in(selection.snapshot, selection.period, selection.cancellation)
+    if settled is None:
+        return _sum_all(selection, kinds)
+    period, found = selection.period, dict[Kind, VisitSums]()
+    for kind in kinds:
+        cached = settled.find_kept((sum_visits, period.start_ms, period.end_ms, kind))
+        if cached is not None:
+            found[kind] = cached
+    missing = [kind for kind in kinds if kind not in found]
+    if missing:
+        of_missing = _sum_all(evolve(selection, snapshot=settled), missing)
+        for kind, sums in zip(missing, of_missing, strict=True):
+            settled.keep((sum_visits, period.start_ms, period.end_ms, kind), sums)
+            found[kind] = sums
+    return [found[kind] for kind in kinds]
+
+
+def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of all visits that began in a period, of each kind."""
+    shared = find_shared(
+        selection.snapshot, selection.period, selection.cancellation, by_leaf=False
+    )
+    whole = _WholeSegments(shared, selection.cancellation)
     counted_again = collect(whole.visits_in_others(), kinds)
     others = collect(_visits_outside(selection, shared), kinds)
     return [

@@ -16,6 +16,12 @@ _TABLE_SPAN: Final = 16
 """Up to this many numbers for each view of a part, rows are looked up in a table."""
 
 
+def are_any_between(numbers: Numbers, first: int, last: int) -> bool:
+    """Return whether any of some numbers, ascending, is from the first to the last of two."""
+    place = int(numbers.searchsorted(first))
+    return place < len(numbers) and int(numbers[place]) <= last
+
+
 def visits_of_views(parts: Iterable[ViewColumns], views: Numbers) -> Numbers:
     """Return the numbers of the visits of those views that parts have, of some in order."""
 
