@@ -5,6 +5,7 @@ import hmac
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
@@ -295,13 +296,14 @@ def ask_to_confirm(call: Call, secret: str) -> Response:
 
 
 async def confirm(call: Call, secret: str) -> Response:
-    """Confirm an address; reports that are due from now on are sent to it."""
+    """Confirm an address; all its reports that are due from now on are sent to it."""
     if (found := _found(call, secret)) is None:
         return _gone(call, HTTPStatus.NOT_FOUND)
-    key, subscription = found
+    reports, subscription = call.backend.store.reports, found[1]
     now = int(call.backend.clock())
-    if subscription.confirmed is None:
-        await call.backend.store.reports.change(key, lambda old: evolve(old, confirmed=now))
+    for key, each in reports.all():
+        if each.address == subscription.address and each.confirmed is None:
+            await reports.change(key, partial(evolve, confirmed=now))
     texts = TEXTS[subscription.language]
     return _page(texts, texts.confirmed)
 
