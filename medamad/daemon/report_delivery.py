@@ -80,6 +80,8 @@ class ReportDelivery:
         if subscription.tries_of(name) >= MOST_TRIES:
             await reports.change(key, lambda old: old.with_done(name))
             return True
+        # What is not there yet would be missing.
+        backend.check_complete()
         letter = await backend.run_query(partial(self._letter, subscription, span), client=_CLIENT)
         try:
             backend.mailer.settings.check()

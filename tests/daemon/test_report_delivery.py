@@ -404,6 +404,21 @@ async def test_what_was_confirmed_while_the_clock_was_ahead_is_mailed(
 
 
 @pytest_twisted.ensureDeferred
+async def test_reports_wait_for_what_the_cluster_does_not_have_yet(
+    server: Server, mails: MailServer
+) -> None:
+    delivery = connect(server, mails.port)
+    await subscribe(server)
+    server.now = DUE
+    behind = server.site.backend.cluster = ClusterState(1, waiting_since=DUE - 61)
+    await delivery.look()
+    assert mails.received.senders == []
+    behind.waiting_since = None
+    await delivery.look()
+    assert mails.received.recipients == [TO]
+
+
+@pytest_twisted.ensureDeferred
 async def test_without_a_mail_server_reports_wait(server: Server, mails: MailServer) -> None:
     server.site.backend.mailer.settings = MailSettings()
     delivery = ReportDelivery(server.site.backend)
