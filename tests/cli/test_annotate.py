@@ -87,7 +87,16 @@ def without_ids(listed: str) -> list[dict[str, str]]:
     return [{**each, "id": ""} for each in json.loads(listed)]
 
 
-@pytest.mark.parametrize("given", ["", "[", '[{"text": "a"}]', '[{"time": 1, "text": "a"}]'])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "[",
+        '[{"text": "a"}]',
+        '[{"time": 1, "text": "a"}]',
+        '[{"time": "2026-01-31", "text": "a", "lnik": "https://a.example/"}]',
+    ],
+)
 def test_only_what_is_listed_can_be_imported(tmp_path: Path, given: str) -> None:
     with running(tmp_path) as daemon:
         daemon.client().add_website("example.com")

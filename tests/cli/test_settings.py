@@ -65,6 +65,12 @@ def test_settings_are_exported_and_imported(tmp_path: Path) -> None:
         ("[]", "example.com", "standard input: expected what `medamad settings export` prints: "),
         ("{}", "other.example", "hostname: no website other.example is registered"),
         ('{"goals": [{"id": "a", "name": "A", "path": "a"}]}', "example.com", "path: expected a"),
+        ('{"gaols": []}', "example.com", "gaols: no such member"),
+        (
+            '{"goals": [{"id": "a", "name": "A", "paht": "/"}]}',
+            "example.com",
+            "paht: no such member of goals[0]",
+        ),
     ],
 )
 def test_errors_are_reported(tmp_path: Path, given: str, hostname: str, reason: str) -> None:
