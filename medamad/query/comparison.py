@@ -115,9 +115,10 @@ def comparison(reader: Reader, query: Query, *, options: ComparisonOptions) -> R
         raise BadRequest("since: expected a time in the last seven days")
     now, gaps = _figures(reader, query, options, Period(since_ms, now_ms))
     known, earlier = [], []
+    first_ms, _ = reader.time_bounds()
     for week in range(1, MAX_WEEKS + 1):
         period = Period(since_ms - week * _WEEK_MS, now_ms - week * _WEEK_MS)
-        if since_ms - week * _WEEK_MS < reader.time_bounds()[0]:
+        if since_ms - week * _WEEK_MS < first_ms:
             break
         figures, of_week = _figures(reader, query, options, period)
         if not any(of_week.days(gap) for gap in (Gap.FIGURES, Gap.VISITS, Gap.DAMAGED)):
