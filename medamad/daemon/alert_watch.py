@@ -322,6 +322,8 @@ class AlertWatch:
         if not settings.public_url:
             return ""
         page = "settings/usage" if website is None else f"websites/{quote(website.hostname)}"
+        if "referrer" in facts:
+            page += f"?{urlencode({'referrer[eq]': facts['referrer']})}"
         if isinstance(hour := facts.get("hour"), int):
             zone = self._backend.pipeline.rules.zone
             day = datetime.fromtimestamp(hour, zone).date()

@@ -165,6 +165,22 @@ async def test_an_unusual_hour_links_to_its_day(server: Server) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_new_referrer_links_to_its_figures(server: Server) -> None:
+    website = await server.store.add_website("example.com", NOW)
+    rule = Rule(id="rule", kind="referrer", threshold=2, url=URL)
+    server.set(public_url="https://stats.example.com")
+    facts: Facts = {"referrer": "a&b.example", "visits": 3}
+    begun = Alerts((rule,)).with_findings(rule, {"": facts}, [], now=NOW, ids=["notice"])
+    await server.store.alerts.change(website.number, lambda _: begun)
+    watch_of(server).send_due()
+    await sent(server)
+    (posted,) = server.receiver.posted
+    assert posted.json["link"] == (
+        "https://stats.example.com/dashboard/websites/example.com?referrer%5Beq%5D=a%26b.example"
+    )
+
+
+@pytest_twisted.ensureDeferred
 async def test_what_comes_and_goes_within_minutes_is_one_cause(server: Server) -> None:
     backups = server.site.backend.backups
     await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
