@@ -209,7 +209,7 @@ def codes_of_goal(snapshot: Snapshot) -> set[int]:
 
 FIREFOX = (Filter("browser", "eq", ("Firefox",)),)
 ANY_BROWSER = (Filter("browser", "neq", ("Netscape",)),)
-"""Matches all views, so that nothing is taken from what is kept for all of them."""
+"""Matches all views, so that nothing is taken from what is cached for all of them."""
 SOME_EXITS = (Filter("exit_page", "neq", ("/1",)),)
 FUNNEL = Funnel(id="f", name="A funnel", goals=("a", "b"))
 

@@ -32,13 +32,13 @@ _AT_ONCE: Final = 128
 """The views of this many parts are counted at a time."""
 _TIMED_PATHS: Final = WantedColumns(Dimension.PATH, flags=False, durations=True)
 _KEPT_PATHS: Final = 1 << 14
-"""With more paths, what is counted of each would take too much memory to be kept."""
+"""With more paths, what is counted of each would take too much memory to be cached."""
 _WINDOWS: Final = (NearDurations, "windows")
-"""What the windows are kept as."""
+"""What the windows are cached as."""
 _MOST_COPIES: Final = 1 << 23
 """How many views are copied, each of which takes nine bytes."""
 _KEPT_CODES: Final = 1 << 16
-"""With more codes, their sums would take too much memory to be kept."""
+"""With more codes, their sums would take too much memory to be cached."""
 _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
@@ -130,40 +130,40 @@ def quartiles_by_path(
         whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
         if whole.segments:
             of_others = evolve(selection, snapshot=others)
-            kept_as = selection.filter.state_of(whole.segments)
-            found = _quartiles_near_kept(whole, of_others, paths, size, kept_as)
+            cached_as = selection.filter.state_of(whole.segments)
+            found = _quartiles_near_cached(whole, of_others, paths, size, cached_as)
             if found is not None:
                 return found
             every = np.arange(size + 1)
             found = LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(every, size))
             windows = windows_around(found)
-            whole.keep((_WINDOWS, kept_as), windows)
+            whole.cache((_WINDOWS, cached_as), windows)
             return found.take(paths)
     return LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(paths, size))
 
 
-def _quartiles_near_kept(
+def _quartiles_near_cached(
     whole: Snapshot,
     others: Selection,
     paths: NDArray[np.integer[Any]],
     size: int,
-    kept_as: Hashable,
+    cached_as: Hashable,
 ) -> Quartiles | None:
-    """Return the quartiles of the durations in both, if they are in the windows that are kept.
+    """Return the quartiles of the durations in both, if they are in the windows that are cached.
 
-    The segments of `whole` never change. The windows are kept by the first query about them, what
+    The segments of `whole` never change. The windows are cached by the first query about them, what
     is in the windows by the second, so that one that is not repeated takes no longer.
     """
-    windows: NDArray[np.uint32] | None = whole.find_kept((_WINDOWS, kept_as))
+    windows: NDArray[np.uint32] | None = whole.find_cached((_WINDOWS, cached_as))
     if windows is None:
         return None
-    kept: NearDurations | None = whole.find_kept((NearDurations, kept_as))
-    if kept is None or kept.windows is not windows:
+    cached: NearDurations | None = whole.find_cached((NearDurations, cached_as))
+    if cached is None or cached.windows is not windows:
         every = np.arange(len(windows))
-        kept = _near(evolve(others, snapshot=whole), every, len(windows) - 1, windows)
-        whole.keep((NearDurations, kept_as), kept)
+        cached = _near(evolve(others, snapshot=whole), every, len(windows) - 1, windows)
+        whole.cache((NearDurations, cached_as), cached)
     # Texts that were added since have no views in these segments, like the last group.
-    near = kept.take(np.minimum(paths, len(windows) - 1))
+    near = cached.take(np.minimum(paths, len(windows) - 1))
     return LOOPS.near_quartiles(near, _near(others, paths, size, near.windows))
 
 
@@ -251,15 +251,15 @@ def _tally_parts(
     size = len(selection.snapshot.texts(dimension))
     accumulator = _Accumulator(size, with_durations)
     if selection.filter.matches_all and size <= _KEPT_CODES:
-        selection = _add_kept(selection, dimension, accumulator)
+        selection = _add_cached(selection, dimension, accumulator)
     wanted = WantedColumns(dimension, flags=True, durations=with_durations)
     scanned = selection.part_views(wanted, lambda part: part.counters(dimension))
     accumulator.add_all(scanned)
     return accumulator
 
 
-def _add_kept(selection: Selection, dimension: Dimension, accumulator: _Accumulator) -> Selection:
-    """Add the sums of the segments that never change and are in the period, which are kept.
+def _add_cached(selection: Selection, dimension: Dimension, accumulator: _Accumulator) -> Selection:
+    """Add the sums of the segments that never change and are in the period, which are cached.
 
     Return the selection without these segments.
     """
@@ -274,7 +274,7 @@ def _add_kept(selection: Selection, dimension: Dimension, accumulator: _Accumula
         sums.add_all(of_whole.part_views(wanted, lambda part: part.counters(dimension)))
         return compact(sums.sums)
 
-    accumulator.add(whole.kept((Tally, dimension), add_up))
+    accumulator.add(whole.cached((Tally, dimension), add_up))
     return evolve(selection, snapshot=others)
 
 

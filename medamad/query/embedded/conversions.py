@@ -187,14 +187,14 @@ def add_all(
             # Texts that are newer than this mask have no views.
             codes = np.flatnonzero(each.reaching[: len(views)])
             each.counted.append(CountedConversions(int(views[codes].sum())))
-        others = _add_kept_events(selection, events)
+        others = _add_cached_events(selection, events)
     for scanned, some in ((selection, pages), (others, events)):
         search = search_of(some, selection.snapshot)
         _add_parts(scanned, search, some, with_times=with_times)
     return others
 
 
-def _add_kept_events(selection: Selection, goals: Sequence[FoundConversions]) -> Selection:
+def _add_cached_events(selection: Selection, goals: Sequence[FoundConversions]) -> Selection:
     """Add the events that reach goals in segments that never change and are in the period.
 
     Return the selection of all other events.
@@ -206,7 +206,7 @@ def _add_kept_events(selection: Selection, goals: Sequence[FoundConversions]) ->
         alone = evolve(selection, snapshot=whole.only([segment]), period=ALWAYS)
         for each in goals:
             count = partial(_count_events, alone, each)
-            each.counted.append(alone.snapshot.kept(each.goal, count))
+            each.counted.append(alone.snapshot.cached(each.goal, count))
     return evolve(selection, snapshot=others)
 
 

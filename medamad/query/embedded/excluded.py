@@ -3,7 +3,7 @@
 A visit is left out if it matches a rule as in statistics of visits, and began in its period. What
 matches in a segment is found by looking at that segment alone, since nearly all visits are in one;
 the shared ones are found where they are gathered. So the mask of a segment stays the same as long
-as its shared visits do, and is kept.
+as its shared visits do, and is cached.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -101,7 +101,7 @@ class ExcludedViews:
             return self._find(part)
         first = part.sequence_bounds[0]
         if first not in self._masks:
-            self._masks[first] = self._find_kept(part)
+            self._masks[first] = self._find_cached(part)
         return self._masks[first]
 
     def events(self, events: EventColumns) -> Mask:
@@ -118,15 +118,15 @@ class ExcludedViews:
             found |= matches
         return found
 
-    def _find_kept(self, part: ViewColumns) -> RowMask | None:
-        """Return `left_out`, kept for segments."""
+    def _find_cached(self, part: ViewColumns) -> RowMask | None:
+        """Return `left_out`, cached for segments."""
         if not isinstance(part, OpenSegment) or (
             part.segment.number in self.snapshot.overlays
             and any(rule.filters_on(NUMBER_FIELDS) for rule in self.rules)
         ):
             return self._find(part)
         key = (ExcludedViews, self._state_of(part.segment.header), self.sources)
-        found = self.snapshot.kept_mask(part, key, partial(self._find_any, part))
+        found = self.snapshot.cached_mask(part, key, partial(self._find_any, part))
         return found if found.bits.any() else None
 
     def _find_any(self, part: ViewColumns) -> RowMask:
@@ -249,7 +249,7 @@ class ExcludedViews:
             if shared.whole.segments:
                 key = (ExcludedViews, self._rules_digest().digest(), self.sources)
                 find = partial(self._numbers_in, shared.in_whole)
-                in_whole = shared.whole.kept(key, find)
+                in_whole = shared.whole.cached(key, find)
             # What goes on in others is found there, as a whole.
             in_whole = in_whole[~np.isin(in_whole, shared.in_others.numbers)]
             self._numbers = joined_numbers([in_whole, self._numbers_in(shared.in_others)])

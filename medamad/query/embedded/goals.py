@@ -118,7 +118,7 @@ class GoalSearch:
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
         goal, find = self.goals[place], partial(self._select, part, place)
         if self.snapshot is not None and isinstance(part, OpenSegment):
-            rows = self.snapshot.kept_mask(part, (GoalSearch, goal), find).astype(np.intp)
+            rows = self.snapshot.cached_mask(part, (GoalSearch, goal), find).astype(np.intp)
         else:
             rows = find().astype(np.intp)
         return (

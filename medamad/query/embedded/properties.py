@@ -333,7 +333,7 @@ class EventFilter:
         if matching is None or not isinstance(part, OpenSegment):
             return None
         own = part.own
-        begins = snapshot.kept_mask(part, OwnEvents, lambda: _begins(own.event))
+        begins = snapshot.cached_mask(part, OwnEvents, lambda: _begins(own.event))
         return OwnEvents(own.property, own.view, begins, matching)
 
     def own(self, part: ViewColumns) -> Mask | None:

@@ -56,10 +56,10 @@ class MergedCandidates:
     def views(self, wanted: WantedColumns) -> Iterator[PartViews]:
         """Return the views for MASKS.
 
-        Their columns are kept: to look them all up takes as long as to read them.
+        Their columns are cached: to look them all up takes as long as to read them.
         """
         alone = self.snapshot.only([self.part.segment])
-        found = alone.kept((MergedCandidates, wanted), partial(self._find, wanted))
+        found = alone.cached((MergedCandidates, wanted), partial(self._find, wanted))
         for part, views in zip(self.part.leaves, found.views, strict=True):
             yield views.matched(self.filter.matching(part, self.snapshot), None)
 

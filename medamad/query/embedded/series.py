@@ -31,7 +31,7 @@ from medamad.storage.segments.format import Integers, Segment, SortedDurations
 from medamad.storage.segments.parts import MergedSegment, Part
 from medamad.storage.segments.snapshot import Snapshot
 
-_KEPT_BUCKETS: Final = 400
+_CACHED_BUCKETS: Final = 400
 _FEW_BUCKETS: Final = 2_500
 """Up to this many, the durations of each bucket are collected; for more, all are sorted at once."""
 
@@ -71,10 +71,10 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
     rollups, gaps = _rollups_by_bucket(selection, buckets)
     if not selection.filter.matches_all_included:
         return _filtered(selection, buckets, rollups, gaps)
-    kept = _KeptMedians.find(selection, buckets)
+    cached = _CachedMedians.find(selection, buckets)
     size = len(buckets.dates)
     pieces: list[list[Integers]] = [[] for _ in range(size)]
-    for period in kept.missing():
+    for period in cached.missing():
         for views in evolve(selection, period=period).views():
             cut = _cut_at_buckets(views, buckets)
             duration_ms = cut.ordered(views.duration_ms)
@@ -86,7 +86,7 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         pieces[bucket].append(rollup.duration_ms)
     medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
     sums = _tally_remaining(selection, buckets) + rollup_sums
-    return Series(make_tally(sums, gaps), kept.with_others(medians_ms))
+    return Series(make_tally(sums, gaps), cached.with_others(medians_ms))
 
 
 def _tally_remaining(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
@@ -164,10 +164,10 @@ def _views_by_bucket(selection: Selection, buckets: Buckets | None) -> Iterator[
 
 
 @frozen(eq=False)
-class _KeptMedians:
+class _CachedMedians:
     """The medians of the buckets of which all views are in segments that never change.
 
-    They are kept, unless there are many buckets: then finding them would take longer than counting.
+    They are cached, unless there are many buckets: finding them would take longer than counting.
     `segments` has the segments with views in each bucket, None if there may be other views.
     """
 
@@ -175,11 +175,11 @@ class _KeptMedians:
     last_ms: Sequence[int]
     segments: Sequence[Snapshot | None]
     keys: Sequence[Hashable]
-    """What the median of each bucket is kept as."""
+    """What the median of each bucket is cached as."""
     found: Sequence[int | None]
 
     @classmethod
-    def find(cls, selection: Selection, buckets: Buckets) -> "_KeptMedians":
+    def find(cls, selection: Selection, buckets: Buckets) -> "_CachedMedians":
         """Return those of the buckets of a period."""
         size = len(buckets.dates)
         first_ms, last_ms = buckets.edges_ms[:-1].tolist(), (buckets.edges_ms[1:] - 1).tolist()
@@ -187,14 +187,14 @@ class _KeptMedians:
         if size and start_ms is not None and end_ms is not None:
             first_ms[0], last_ms[-1] = max(first_ms[0], start_ms), min(last_ms[-1], end_ms)
         segments: list[Snapshot | None] = [None] * size
-        if size <= _KEPT_BUCKETS:
+        if size <= _CACHED_BUCKETS:
             segments = _segments_by_bucket(selection.snapshot, buckets)
         keys = [
             None if alone is None else (cls, first, last, selection.filter.state_of(alone.segments))
             for first, last, alone in zip(first_ms, last_ms, segments, strict=True)
         ]
         found = [
-            None if alone is None else alone.find_kept(key)
+            None if alone is None else alone.find_cached(key)
             for key, alone in zip(keys, segments, strict=True)
         ]
         return cls(first_ms, last_ms, segments, keys, found)
@@ -208,13 +208,13 @@ class _KeptMedians:
                 yield Period(self.first_ms[of_run[0]], self.last_ms[of_run[-1]])
 
     def with_others(self, medians_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return all medians, with those that were missing, and keep these."""
+        """Return all medians, with those that were missing, and cache these."""
         for place, alone in enumerate(self.segments):
             found = self.found[place]
             if found is not None:
                 medians_ms[place] = found
             elif alone is not None:
-                alone.keep(self.keys[place], medians_ms[place])
+                alone.cache(self.keys[place], medians_ms[place])
         return medians_ms
 
 
@@ -359,4 +359,4 @@ def _sorted_durations(snapshot: Snapshot, part: Part) -> SortedDurations | None:
     def compute() -> SortedDurations:
         return SortedDurations.of(np.sort(part.duration_ms[part.duration_ms > 0]))
 
-    return alone.kept(SortedDurations, compute)
+    return alone.cached(SortedDurations, compute)

@@ -180,7 +180,7 @@ class ViewFilter:
     And what the website's rules leave out, whatever the query.
 
     `key` is equal for equal filters on codes and properties, as long as the same names stand for
-    referrers. What matches in segments is kept by it; without a key, nothing is kept.
+    referrers. What matches in segments is cached by it; without a key, nothing is cached.
     """
 
     codes: Mapping[Dimension, Mask]
@@ -262,13 +262,13 @@ class ViewFilter:
     def matching(self, part: ViewColumns, snapshot: Snapshot) -> RowMask | None:
         """Return which views of a part match codes and properties, or None if all do.
 
-        It is kept for segments: the requests of a dashboard have the same filters.
+        It is cached for segments: the requests of a dashboard have the same filters.
         """
         if not self.codes and self.properties is None:
             return None
         if self.key is not None and isinstance(part, OpenSegment):
             what = (self.key, *self.codes, self.properties is None)
-            mask = snapshot.kept_mask(part, what, partial(self._matching, part))
+            mask = snapshot.cached_mask(part, what, partial(self._matching, part))
         else:
             mask = self._matching(part)
         if self.properties is not None:

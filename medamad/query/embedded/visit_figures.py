@@ -57,7 +57,7 @@ def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
     The period of the selection has to be that of the buckets.
     """
     if buckets is None and not selection.filter.matches_all_included:
-        # Times are slow to read. Without a filter, the sums by time are kept.
+        # Times are slow to read. Without a filter, the sums by time are cached.
         (sums,) = sum_visits(selection, [Totals()])
         return sums.total()
     slot_ms = _slot_ms(selection.period, buckets)

@@ -241,7 +241,7 @@ def _elsewhere_of(snapshot: Snapshot, segment: Segment) -> Elsewhere:
     alone = snapshot.only([segment])
     if segment.number in snapshot.overlays:
         return _read_elsewhere(alone)
-    return alone.kept(Elsewhere, partial(_read_elsewhere, alone))
+    return alone.cached(Elsewhere, partial(_read_elsewhere, alone))
 
 
 def _find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
@@ -303,7 +303,7 @@ class _CachedArrays:
     """As how many units the segments are gathered."""
 
     def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        return self.snapshot.kept((_CachedArrays, self.units, what), compute)
+        return self.snapshot.cached((_CachedArrays, self.units, what), compute)
 
 
 @define(eq=False)

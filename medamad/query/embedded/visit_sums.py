@@ -79,14 +79,14 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
         return _sum_all(selection, kinds)
     period, found = selection.period, dict[Kind, VisitSums]()
     for kind in kinds:
-        cached = settled.find_kept((sum_visits, period.start_ms, period.end_ms, kind))
+        cached = settled.find_cached((sum_visits, period.start_ms, period.end_ms, kind))
         if cached is not None:
             found[kind] = cached
     missing = [kind for kind in kinds if kind not in found]
     if missing:
         of_missing = _sum_all(evolve(selection, snapshot=settled), missing)
         for kind, sums in zip(missing, of_missing, strict=True):
-            settled.keep((sum_visits, period.start_ms, period.end_ms, kind), sums)
+            settled.cache((sum_visits, period.start_ms, period.end_ms, kind), sums)
             found[kind] = sums
     return [found[kind] for kind in kinds]
 
@@ -135,7 +135,7 @@ class _WholeSegments:
         snapshot = self.shared.whole
         if not snapshot.segments:
             return NO_SUMS
-        return snapshot.kept(kind, lambda: self._add_up(kind))
+        return snapshot.cached(kind, lambda: self._add_up(kind))
 
     def visits_in_others(self) -> Iterable[PartVisits]:
         """Return the visits that begin in the segments and have something in others, as `sums`."""
@@ -180,7 +180,7 @@ class _WholeSegments:
             (sums,) = collect([all_visits(alone.texts, leaf, NO_NUMBERS)], [kind])
             return sums
 
-        return alone.kept((_WholeSegments, kind), compute)
+        return alone.cached((_WholeSegments, kind), compute)
 
 
 def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSums]:

@@ -37,14 +37,14 @@ from medamad.storage.segments.visit_numbers import (
 )
 
 
-class KeptArrays(Protocol):
-    """Returns an array that was computed from a snapshot, or computes it and may keep it."""
+class CachedArrays(Protocol):
+    """Returns an array that was computed from a snapshot, or computes it and may cache it."""
 
     def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]], /) -> NDArray[Any]:
         """Return the array of a name."""
 
 
-def keep_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+def cache_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """Compute an array."""
     return compute()
 
@@ -183,17 +183,17 @@ class GatheredViews(_SomeViews):
 
     units: Sequence[Unit]
     rows: Sequence[Sequence[NDArray[np.intp]]]
-    keep: KeptArrays
+    cached: CachedArrays
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict, init=False)
 
     def column(self, what: Hashable, column: Column) -> NDArray[Any]:
-        return self._kept(what, lambda: self._gather(column)[self._order()])
+        return self._cached(what, lambda: self._gather(column)[self._order()])
 
     def events(self) -> NDArray[np.int64]:
-        return self._kept("events", self._gather_events)
+        return self._cached("events", self._gather_events)
 
     def late_events(self) -> NDArray[np.int64]:
-        return self._kept("late", self._gather_late_events)
+        return self._cached("late", self._gather_late_events)
 
     def units_of_views(self) -> NDArray[np.intp]:
         """Return the unit that has each view, shape (n,)."""
@@ -202,7 +202,7 @@ class GatheredViews(_SomeViews):
             sizes = [sum(map(len, rows)) for rows in self.rows]
             return np.repeat(np.arange(len(sizes)), sizes)[self._order()]
 
-        return self._kept("units", compute)
+        return self._cached("units", compute)
 
     def within_units(self) -> "ViewsWithinUnits":
         """Return the views of each visit that are in the unit in which it begins."""
@@ -211,13 +211,13 @@ class GatheredViews(_SomeViews):
         first_rows = rows + 1 - offsets[rows].astype(np.intp)
         return ViewsWithinUnits(self.bounds, self, rows[units[first_rows] == units[rows]])
 
-    def _kept(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    def _cached(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         if what not in self._columns:
-            self._columns[what] = self.keep(what, compute)
+            self._columns[what] = self.cached(what, compute)
         return self._columns[what]
 
     def _order(self) -> NDArray[np.intp]:
-        return self._kept("order", lambda: np.argsort(self._gather(sequences_of), kind="stable"))
+        return self._cached("order", lambda: np.argsort(self._gather(sequences_of), kind="stable"))
 
     def _gather(self, column: Column) -> NDArray[Any]:
         pieces = [column(part, rows) for _, part, rows in self._parts()]
@@ -316,7 +316,7 @@ def _marked(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def gather(
-    units: Sequence[Unit], numbers: Numbers, keep: KeptArrays = keep_nothing
+    units: Sequence[Unit], numbers: Numbers, cached: CachedArrays = cache_nothing
 ) -> GatheredViews:
     """Return the views that units have of visits of some numbers, ascending, as a part."""
     bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
@@ -330,10 +330,10 @@ def gather(
         sizes = [*map(len, of_units), *map(len, leaves)]
         return np.concatenate([np.array(sizes, np.intp), *leaves])
 
-    found = keep("rows", find_rows)
+    found = cached("rows", find_rows)
     leaves, rows = found[: len(units)].tolist(), found[len(units) :]
     pieces = iter(np.split(rows[sum(leaves) :], np.cumsum(rows[: sum(leaves)])[:-1]))
-    return GatheredViews(bounds, units, [list(islice(pieces, count)) for count in leaves], keep)
+    return GatheredViews(bounds, units, [list(islice(pieces, count)) for count in leaves], cached)
 
 
 @frozen(eq=False)

@@ -35,7 +35,7 @@ from medamad.storage.wal.records import RecordKind, Rows, describe_record, read_
 T = TypeVar("T")
 
 _MASKS_BYTES: Final = 8 << 20
-"""What the masks that queries keep may take: a bit for each row of views and of events.
+"""What the masks that queries cache may take: a bit for each row of views and of events.
 
 The views of 30 days of a website that has a million a day take half of it.
 """

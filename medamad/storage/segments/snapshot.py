@@ -161,7 +161,7 @@ class Snapshot:
                 continue
             # There are few, but in every segment.
             find = partial(self._loose_of, segment)
-            loose = self.only([segment]).kept(EventRows, find)
+            loose = self.only([segment]).cached(EventRows, find)
             if not first_view or int(loose.view.max()) >= first_view:
                 yield loose
         yield from self.events
@@ -242,27 +242,27 @@ class Snapshot:
             self, segments=tuple(segments), chunks=(), events=(), rollup_segments=(), left_out_ms=()
         )
 
-    def kept(self, what: Hashable, compute: Callable[[], A]) -> A:
-        """Return what was computed from the segments, or compute it and keep it.
+    def cached(self, what: Hashable, compute: Callable[[], A]) -> A:
+        """Return what was computed from the segments, or compute and cache it.
 
         The snapshot must have segments, none of them with an overlay, and nothing else.
         """
-        found: A | None = self.find_kept(what)
+        found: A | None = self.find_cached(what)
         if found is None:
             found = compute()
-            self.keep(what, found)
+            self.cache(what, found)
         return found
 
-    def find_kept(self, what: Hashable) -> Any:
-        """Return what was computed from the segments and kept, or None."""
+    def find_cached(self, what: Hashable) -> Any:
+        """Return what was computed from the segments and cached, or None."""
         return self._ready_reader().results.get(self._key_of(what))
 
-    def keep(self, what: Hashable, value: _Arrays) -> None:
-        """Keep what was computed from the segments."""
+    def cache(self, what: Hashable, value: _Arrays) -> None:
+        """Cache what was computed from the segments."""
         self._ready_reader().results.put(self._key_of(what), value)
 
-    def kept_mask(self, part: OpenSegment, what: Hashable, compute: Callable[[], A]) -> A:
-        """Return which rows of a segment match something, or compute it and keep it.
+    def cached_mask(self, part: OpenSegment, what: Hashable, compute: Callable[[], A]) -> A:
+        """Return which rows of a segment match something, or compute and cache it.
 
         No correction may change it.
         """

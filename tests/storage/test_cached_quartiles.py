@@ -1,4 +1,4 @@
-"""The quartiles of pages from kept durations, compared with those of all durations."""
+"""The quartiles of pages from cached durations, compared with those of all durations."""
 
 import random
 from collections import defaultdict
@@ -26,15 +26,17 @@ OpenStore = Callable[..., Store]
 PATHS = 6
 
 
-def kept(snapshot: Snapshot) -> NearDurations | None:
-    """Return what is kept of all segments that never change."""
+def cached(snapshot: Snapshot) -> NearDurations | None:
+    """Return what is cached of all segments that never change."""
     whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
-    found: NearDurations | None = whole.find_kept((NearDurations, None)) if whole.segments else None
+    found: NearDurations | None = (
+        whole.find_cached((NearDurations, None)) if whole.segments else None
+    )
     return found
 
 
 def agrees(snapshot: Snapshot) -> NearDurations | None:
-    """Compare the quartiles of all pages, and of some; return what is kept."""
+    """Compare the quartiles of all pages, and of some; return what is cached."""
     texts = snapshot.texts(Dimension.PATH)
     for period in (ALWAYS, Period(NOW_MS + DAY_MS // 2, None)):
         durations: dict[int, list[int]] = defaultdict(list)
@@ -50,7 +52,7 @@ def agrees(snapshot: Snapshot) -> NearDurations | None:
                 expected = [quantile(durations[path], Fraction(q, 4)) for q in (1, 2, 3)]
                 assert [int(found.quartile(q)[place]) for q in (1, 2, 3)] == expected
                 assert found.counts[place] == len(durations[path])
-    return kept(snapshot)
+    return cached(snapshot)
 
 
 @pytest_twisted.ensureDeferred
@@ -78,7 +80,7 @@ async def test_quartiles_stay_exact_while_views_are_added(open_store: OpenStore)
     first = store.read(website, agrees)
     assert first is not None
     assert len(first.duration_ms) < 3 * 1500
-    # A few more, also of new pages, change nothing that is kept; many of another length do.
+    # A few more, also of new pages, change nothing that is cached; many of another length do.
     await add(20, 20_000, PATHS + 2)
     assert store.read(website, agrees) is first
     await add(150, 200_000, 1)

@@ -1,4 +1,4 @@
-"""What filters match in segments, which is kept, compared with each view by itself."""
+"""What filters match in segments, which is cached, compared with each view by itself."""
 
 import random
 from collections.abc import Callable, Sequence
