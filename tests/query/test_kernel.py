@@ -133,22 +133,23 @@ def test_views_are_selected_and_added_up(
     st.sampled_from(DTYPES),
     st.sampled_from([1, 5, 300]),
 )
-def test_the_views_of_visits_are_found_by_their_offsets(
+def test_pages_of_visits_are_those_of_their_views_without_repeats(
     seed: int, size: int, dtype: type[np.unsignedinteger], greatest: int
 ) -> None:
     rng = np.random.default_rng(seed)
     offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
     offsets[rng.random(size) < 0.01] = np.iinfo(dtype).max
-    place_of = np.where(rng.random(size + 1) < 0.3, np.arange(size + 1), -1).astype(np.int32)
-    place_of[size] = -1
+    begins = np.flatnonzero(rng.random(size) < 0.3)
+    repeats = np.flatnonzero(rng.random(size) < 0.2).astype(np.uint32)
+    codes = rng.integers(0, 200, size, dtype)
     expected = [
-        (row, int(place_of[row + 1 - offset]))
+        int(codes[row])
         for row, offset in enumerate(offsets.tolist())
-        if 0 < offset <= row + 1 and place_of[row + 1 - offset] >= 0
+        if 0 < offset <= row + 1 and row + 1 - offset in begins and row not in repeats
     ]
     for loops in BOTH:
-        rows, places = loops.views_of_visits(offsets, place_of)
-        assert list(zip(rows.tolist(), places.tolist(), strict=True)) == expected
+        found = loops.pages_of_visits(offsets, begins, repeats, codes)
+        assert found.tolist() == expected
 
 
 DURATIONS = [0, 0, 1, 255, 256, 257, 5000, 5000, 86_400_000, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
@@ -381,7 +382,8 @@ def test_visits_begin_where_their_first_views_are(
 def test_visits_of_a_part_are_found_after_those_of_a_larger_one() -> None:
     # A thread keeps the place for the rows of the largest part, however many these are.
     loops = load_loops()
-    loops.views_of_visits(np.ones(21, np.uint8), np.arange(22, dtype=np.int32))
+    loops.first_rows(np.ones(21, np.uint8), slice(None))
+    loops.visits_with(np.ones(21, np.uint8), np.arange(21), np.zeros(0, np.intp))
     visits = loops.visits_with(np.ones(4, np.uint8), np.arange(2), np.zeros(0, np.intp))
     assert visits.begins.tolist() == [0, 1]
 
@@ -448,7 +450,9 @@ def test_the_views_of_some_visits_are_marked_and_those_beside_others_counted(
             for row, after in zip(ordered, [*ordered[1:], None], strict=True):
                 if row in asked:
                     counts[5 if after is None else min(int(codes[after]), 5)] += 1
-    part = ViewsInVisits(views, offsets, codes, left_out)
+    last_rows = {row + 1 - offset: row for row, offset in enumerate(offsets.tolist())}
+    spans = np.array([last_rows[row] - row for row in begins.tolist()], dtype)
+    part = ViewsInVisits(views, offsets, spans, codes, left_out)
     of_left_out = sorted(
         row
         for row, offset in enumerate(offsets.tolist())

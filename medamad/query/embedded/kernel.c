@@ -301,30 +301,33 @@ void medamad_sums(const sums *by_number, int64_t size, int64_t *restrict out) {
     }
 }
 
-/* Write the rows of the views whose visit has a place, and these places. The first view of a visit is
-   offset - 1 rows before each; an offset of 0 is unknown. place_of[n] is -1, as is that of any row
-   whose view does not begin such a visit. */
-#define VIEWS_OF_VISITS(TYPE)                                                                      \
+/* Write the code of each view whose visit begins in a row that is set in begun, and that is not set in
+   is_repeat; return how many. The first view of a visit is offset - 1 rows before each; an offset of 0
+   is unknown. begun[n] is 0. */
+#define PAGES_OF_VISITS(TYPE)                                                                      \
     do {                                                                                           \
         const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t row = 0; row < n; row++) {                                                    \
-            uint64_t before = (uint64_t)numbers[row] - 1;                                          \
-            int32_t place = place_of[before <= (uint64_t)row ? row - (int64_t)before : n];         \
-            rows[count] = row;                                                                     \
-            places[count] = place;                                                                 \
-            count += place >= 0;                                                                   \
+        for (int64_t first = 0; first < n; first += BLOCK) {                                       \
+            int64_t some = n - first < BLOCK ? n - first : BLOCK;                                  \
+            copy(*of, first, NULL, some, block_codes);                                             \
+            for (int64_t i = 0; i < some; i++) {                                                   \
+                uint64_t row = (uint64_t)(first + i), before = (uint64_t)numbers[row] - 1;         \
+                out[count] = block_codes[i];                                                       \
+                count += begun[before <= row ? row - before : (uint64_t)n] & ~is_repeat[row] & 1;  \
+            }                                                                                      \
         }                                                                                          \
     } while (0)
 
-int64_t medamad_views_of_visits(const void *offsets, int64_t width, int64_t n,
-                                const int32_t *restrict place_of, int64_t *restrict rows,
-                                int32_t *restrict places) {
+int64_t medamad_pages_of_visits(const void *offsets, int64_t width, int64_t n, const column *of,
+                                const uint8_t *restrict begun, const uint8_t *restrict is_repeat,
+                                uint32_t *restrict out) {
+    uint32_t block_codes[BLOCK];
     int64_t count = 0;
     switch (width) {
-        case 1: VIEWS_OF_VISITS(uint8_t); break;
-        case 2: VIEWS_OF_VISITS(number16); break;
-        case 4: VIEWS_OF_VISITS(number32); break;
-        default: VIEWS_OF_VISITS(number64);
+        case 1: PAGES_OF_VISITS(uint8_t); break;
+        case 2: PAGES_OF_VISITS(number16); break;
+        case 4: PAGES_OF_VISITS(number32); break;
+        default: PAGES_OF_VISITS(number64);
     }
     return count;
 }
@@ -687,18 +690,24 @@ static inline void set(uint64_t *mask, uint64_t row) { mask[row >> 6] |= (uint64
         }                                                                                          \
     } while (0)
 
+static inline uint64_t begun_at_the_end(column of, int64_t first, int64_t size) {
+    uint64_t begun = 0;
+    for (int64_t i = 0; i < size - first; i++) begun |= (uint64_t)(number_of(of, first + i) == 1) << i;
+    return begun;
+}
+
+/* The views of a block of 64 that begin a visit. */
+#define BEGUN(TYPE, VECTOR)                                                                        \
+    (size - first >= 64                                                                            \
+         ? word_of(__builtin_convertvector(*(const VECTOR *)(numbers + first) == 1, bits))         \
+         : begun_at_the_end((column){(intptr_t)offsets, sizeof(TYPE)}, first, size))
+
 /* The views of a block of 64 that begin a visit, and those of them that are chosen. */
 #define CHOOSE(TYPE, VECTOR)                                                                       \
     do {                                                                                           \
         const TYPE *numbers = (const TYPE *)offsets;                                               \
         for (int64_t first = 0; first < size; first += 64) {                                       \
-            uint64_t begun = 0;                                                                    \
-            if (size - first >= 64)                                                                \
-                begun = word_of(                                                                   \
-                    __builtin_convertvector(*(const VECTOR *)(numbers + first) == 1, bits));       \
-            else                                                                                   \
-                for (int64_t i = 0; i < size - first; i++)                                         \
-                    begun |= (uint64_t)(numbers[first + i] == 1) << i;                             \
+            uint64_t begun = BEGUN(TYPE, VECTOR);                                                  \
             for (uint64_t word = chosen[first / 64] & begun; word; word &= word - 1) {             \
                 uint64_t below = (word & -word) - 1;                                               \
                 index[visits] = number + __builtin_popcountll(begun & below);                      \
@@ -763,47 +772,73 @@ void medamad_mask_visits(const void *offsets, int64_t width, int64_t size, const
     }
 }
 
-/* visits has a bit for the first view of each visit that is asked about, of which beside has the row
-   of the view that was last come by, -1 for none. */
-#define COUNT_BESIDE(TYPE)                                                                         \
+/* A bit for each of the 64 rows from one on that is of the visit which begins in another. */
+#define OF_VISIT(TYPE, VECTOR)                                                                     \
+    do {                                                                                           \
+        of_visit = 0;                                                                              \
+        if (from >= 0 && from + 64 <= size)                                                        \
+            of_visit = word_of(__builtin_convertvector(                                            \
+                *(const VECTOR *)(numbers + from) == places + (TYPE)(from - begin + 1), bits));    \
+        else                                                                                       \
+            for (int64_t i = 0; i < 64; i++)                                                       \
+                if (from + i >= begin && from + i < size)                                          \
+                    of_visit |= (uint64_t)(numbers[from + i] == (uint64_t)(from + i - begin + 1)) << i; \
+        if (from < begin) of_visit &= UINT64_MAX << (begin - from);                                \
+        if (from + 63 > last) of_visit &= UINT64_MAX >> (from + 63 - last);                        \
+    } while (0)
+
+#define COUNT_BESIDE(TYPE, VECTOR)                                                                 \
     do {                                                                                           \
         const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            uint64_t row = (uint64_t)rows[i], before = (uint64_t)numbers[row] - 1;                 \
-            if (before > row || numbers[row - before] != 1) continue;                              \
-            set(asked, row);                                                                       \
-            set(visits, row - before);                                                             \
-            beside[row - before] = -1;                                                             \
+        VECTOR places;                                                                             \
+        for (int64_t i = 0; i < 64; i++) places[i] = (TYPE)i;                                      \
+        for (int64_t first = 0, rank = 0; step > 0 && first < size; first += 64) {                 \
+            uint64_t word = BEGUN(TYPE, VECTOR);                                                   \
+            begun[first / 64] = word;                                                              \
+            ranks[first / 64] = rank;                                                              \
+            rank += __builtin_popcountll(word);                                                    \
         }                                                                                          \
-        for (int64_t i = 0; i < left_out_count; i++)                                               \
-            visits[left_out[i] >> 6] &= ~((uint64_t)1 << (left_out[i] & 63));                      \
-        for (uint64_t i = 0; i < (uint64_t)size; i++) {                                            \
-            uint64_t row = step < 0 ? i : (uint64_t)size - 1 - i;                                  \
-            uint64_t before = (uint64_t)numbers[row] - 1;                                          \
-            if (before > row || !has(visits, row - before)) continue;                              \
-            int32_t *last = beside + (row - before);                                               \
-            if (has(asked, row)) {                                                                 \
-                uint64_t code = *last < 0 ? UINT64_MAX : number_of(*of, *last);                    \
-                counts[code < (uint64_t)count_size ? code : (uint64_t)count_size]++;               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            int64_t row = rows[i], before = (int64_t)numbers[row] - 1, begin = row - before;       \
+            if (before < 0 || begin < 0 || numbers[begin] != 1 || has(is_left_out, (uint64_t)begin)) \
+                continue;                                                                          \
+            int64_t found = -1, last = row - 1;                                                    \
+            uint64_t of_visit;                                                                     \
+            if (step < 0) {                                                                        \
+                for (int64_t from = row - 64; found < 0 && from + 63 >= begin; from -= 64) {       \
+                    OF_VISIT(TYPE, VECTOR);                                                        \
+                    if (of_visit) found = from + 63 - __builtin_clzll(of_visit);                   \
+                }                                                                                  \
+            } else {                                                                               \
+                uint64_t below = ((uint64_t)1 << (begin & 63)) - 1;                                \
+                int64_t place =                                                                    \
+                    ranks[begin >> 6] + __builtin_popcountll(begun[begin >> 6] & below);           \
+                uint64_t span = place < visits ? number_of(*spans, place) : 0;                     \
+                last = span < (uint64_t)(size - begin) ? begin + (int64_t)span : size - 1;         \
+                for (int64_t from = row + 1; found < 0 && from <= last; from += 64) {              \
+                    OF_VISIT(TYPE, VECTOR);                                                        \
+                    if (of_visit) found = from + __builtin_ctzll(of_visit);                        \
+                }                                                                                  \
             }                                                                                      \
-            *last = (int32_t)row;                                                                  \
+            uint64_t code = found < 0 ? UINT64_MAX : number_of(*of, found);                        \
+            counts[code < (uint64_t)count_size ? code : (uint64_t)count_size]++;                   \
         }                                                                                          \
     } while (0)
 
 /* For each of n views of a part, count the code of its visit's next view, or with a step of -1 of the
-   one before, and at count_size those that have none. Visits that begin in some rows are left out.
-   asked and visits have a zero for each row, beside has room for a number for each. */
-void medamad_count_beside(const void *offsets, int64_t width, int64_t size, const int64_t *codes,
-                          const int64_t *rows, int64_t n, const int64_t *left_out,
-                          int64_t left_out_count, int64_t step, uint64_t *restrict asked,
-                          uint64_t *restrict visits, int32_t *restrict beside,
-                          int64_t *restrict counts, int64_t count_size) {
-    const column *of = (const column *)codes;
+   one before, and at count_size those that have none. Visits that are set in is_left_out by the row
+   they begin in do not count. Of the visits that begin in the part, spans has how many rows the last
+   view is after the first. begun and ranks have room for a number for each 64 rows. */
+void medamad_count_beside(const void *offsets, int64_t width, int64_t size, const column *of,
+                          const column *spans, int64_t visits, uint64_t *restrict begun,
+                          int64_t *restrict ranks, const uint64_t *restrict is_left_out,
+                          const int64_t *rows, int64_t n, int64_t step, int64_t *restrict counts,
+                          int64_t count_size) {
     switch (width) {
-        case 1: COUNT_BESIDE(uint8_t); break;
-        case 2: COUNT_BESIDE(number16); break;
-        case 4: COUNT_BESIDE(number32); break;
-        default: COUNT_BESIDE(number64);
+        case 1: COUNT_BESIDE(uint8_t, vector8); break;
+        case 2: COUNT_BESIDE(number16, vector16); break;
+        case 4: COUNT_BESIDE(number32, vector32); break;
+        default: COUNT_BESIDE(number64, vector64);
     }
 }
 

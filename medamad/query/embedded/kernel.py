@@ -121,16 +121,15 @@ class CompiledLoops:
             (library.medamad_gather, number, *parts, array, array, array),
             (library.medamad_tally, None, *parts, array, number),
             (library.medamad_sums, None, array, number, array),
-            (library.medamad_views_of_visits, number, array, number, number, array, array, array),
+            (library.medamad_pages_of_visits, number, array, number, number, *(array,) * 4),
             (library.medamad_first_rows, None, *of_rows, array),
             (library.medamad_visits_with, number, *of_rows, array, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
             (library.medamad_mask_visits, None, array, number, number, array, number, array, array),
             (
                 library.medamad_count_beside,
-                *(None, array, number, number, array, array, number, array, number, number),
-                *(array,) * 4,
-                number,
+                *(None, array, number, number, array, array, number, array, array, array),
+                *(array, number, number, array, number),
             ),
             (library.medamad_mark_views, None, array, number, array, array, number),
             (library.medamad_count_events, number, array, number, array, array, number),
@@ -204,15 +203,23 @@ class CompiledLoops:
         self._library.medamad_sums(total, size, sums)
         return sums.reshape(SUMS, size)
 
-    def views_of_visits(
-        self, offsets: Integers, place_of: NDArray[np.int32]
-    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the rows of the views whose visit has a place, ascending, and these places."""
-        rows, places = self._rows(len(offsets)), np.empty(len(offsets), np.int32)
-        count = self._library.medamad_views_of_visits(
-            offsets, offsets.itemsize, len(offsets), place_of, rows, places
+    def pages_of_visits(
+        self,
+        offsets: Integers,
+        begins: NDArray[np.intp],
+        repeats: Integers,
+        codes: Integers,
+    ) -> NDArray[np.uint32]:
+        """Return the codes of the views of the visits that begin in some rows, but for repeats."""
+        size = len(offsets)
+        begun, is_repeat = np.zeros((2, size + 1), np.uint8)
+        begun[begins] = 1
+        is_repeat[repeats] = 1
+        found = self._rows(size).view(np.uint32)
+        count = self._library.medamad_pages_of_visits(
+            offsets, offsets.itemsize, size, describe_column(codes), begun, is_repeat, found
         )
-        return rows[:count].copy(), places[:count].copy()
+        return found[:count].copy()
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views."""
@@ -269,19 +276,20 @@ class CompiledLoops:
             for part in parts:
                 rows = self.select(part.views, tables)
                 if len(rows):
-                    masks = np.zeros((2, len(part) // 64 + 1), np.uint64)
+                    begun, ranks = np.empty((2, len(part) // 64 + 1), np.int64)
                     self._library.medamad_count_beside(
                         part.offsets,
                         part.offsets.itemsize,
                         len(part),
                         describe_column(part.codes),
+                        describe_column(part.spans),
+                        len(part.spans),
+                        begun,
+                        ranks,
+                        RowMask.of_none(len(part)).with_rows(part.left_out).bits,
                         rows,
                         len(rows),
-                        part.left_out,
-                        len(part.left_out),
                         step,
-                        *masks,
-                        self._rows(len(part)),
                         counts[half],
                         size,
                     )

@@ -276,12 +276,13 @@ class ChosenVisits:
 class ViewsInVisits:
     """Views of a part of n views, and what tells the visits that all of its views belong to.
 
-    `offsets` are those of `parts.VisitColumns` and `codes` what the views have, shape (n,). The
-    visits that begin in the rows `left_out` do not count.
+    `offsets` and `spans` are those of `parts.VisitColumns`, and `codes` what the views have, shape
+    (n,). The visits that begin in the rows `left_out` do not count.
     """
 
     views: PartViews
     offsets: Integers
+    spans: Integers
     codes: Integers
     left_out: NDArray[np.intp]
 
@@ -298,14 +299,17 @@ Batches: TypeAlias = Callable[[], Iterable[Batch]]
 class Loops(Protocol):
     """The loops, compiled or not."""
 
-    def views_of_visits(
-        self, offsets: Integers, place_of: NDArray[np.int32]
-    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the rows of the n views whose visit has a place, ascending, and these places.
+    def pages_of_visits(
+        self,
+        offsets: Integers,
+        begins: NDArray[np.intp],
+        repeats: Integers,
+        codes: Integers,
+    ) -> NDArray[np.uint32]:
+        """Return the codes of the views of the visits that begin in some rows, but for repeats.
 
         A visit's first view is `offset - 1` rows before each of its views; an offset of 0 is
-        unknown. `place_of`, shape (n + 1,), has the place of the visit that each view begins, -1
-        for none and at the end.
+        unknown. `repeats` has the rows to leave out.
         """
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
@@ -403,10 +407,3 @@ class Loops(Protocol):
 
         None if one of them is in none of its windows.
         """
-
-
-def place_table(begins: NDArray[np.intp], size: int) -> NDArray[np.int32]:
-    """Return `place_of` for `Loops.views_of_visits`, of visits that begin in some of n rows."""
-    table = np.full(size + 1, -1, np.int32)
-    table[begins] = np.arange(len(begins), dtype=np.int32)
-    return table

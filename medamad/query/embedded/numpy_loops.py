@@ -20,7 +20,6 @@ from medamad.query.embedded.loops import (
     PartViews,
     RowMask,
     ViewsInVisits,
-    place_table,
 )
 from medamad.query.embedded.quantiles import WINDOWS, GroupedDurations, NearDurations
 from medamad.query.sums import Quartiles
@@ -32,16 +31,17 @@ from medamad.storage.segments.format import Integers
 class NumpyLoops:
     """The loops in numpy."""
 
-    def views_of_visits(
-        self, offsets: Integers, place_of: NDArray[np.int32]
-    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the rows of the views whose visit has a place, ascending, and these places."""
-        rows = np.arange(len(offsets))
-        first_rows = rows + 1 - offsets.astype(np.int64)
-        first_rows[(first_rows < 0) | (first_rows > rows)] = -1
-        places = place_of.take(first_rows, mode="wrap")
-        rows = np.flatnonzero(places >= 0)
-        return rows, places[rows]
+    def pages_of_visits(
+        self,
+        offsets: Integers,
+        begins: NDArray[np.intp],
+        repeats: Integers,
+        codes: Integers,
+    ) -> NDArray[np.uint32]:
+        """Return the codes of the views of the visits that begin in some rows, but for repeats."""
+        mask = self.mask_visits(offsets, begins).unpacked()
+        mask[repeats] = False
+        return codes[mask].astype(np.uint32)
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views."""
@@ -85,8 +85,9 @@ class NumpyLoops:
         for part in parts:
             rows = self.select(part.views, tables)
             chosen = self.visits_with(part.offsets, rows, part.left_out)
-            place_of = place_table(chosen.begins, len(part))
-            of_visits, places = self.views_of_visits(part.offsets, place_of)
+            mask = self.mask_visits(part.offsets, chosen.begins).unpacked()
+            of_visits = np.flatnonzero(mask)
+            places = self.first_rows(part.offsets, of_visits)
             # The views of each visit follow each other.
             order = np.lexsort((of_visits, places))[::step]
             of_visits, places = of_visits[order], places[order]

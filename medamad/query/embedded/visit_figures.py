@@ -266,8 +266,9 @@ def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArr
     for among, left_out in of_whole_visits(selection):
         for candidates in among.all_candidates():
             part, views = candidates.part, candidates.views()
+            visits = part.visits()
             paths = part.codes(Dimension.PATH)
             of_page = PartViews(views.begin, views.end, [*views.matching, paths])
             others = find_ascending(part, left_out)[1]
-            parts.append(ViewsInVisits(of_page, part.visits().offsets, paths, others))
+            parts.append(ViewsInVisits(of_page, visits.offsets, visits.spans, paths, others))
     return LOOPS.count_beside(parts, [*MASKS, CodeTable(is_page)], step, size)

@@ -384,9 +384,7 @@ class FoundVisits:
             yield visits
         self._own, self._shared = own, shared
         self._numbers = joined_numbers(visits.numbers for visits in shared)
-        self._views = joined_numbers(
-            sequences_of(visits.part, visits.views()[0]) for visits in shared
-        )
+        self._views = joined_numbers(sequences_of(visits.part, visits.rows()) for visits in shared)
         self._is_complete = True
 
     def _again(self, period: Period) -> Iterator[PartVisits]:
@@ -417,7 +415,7 @@ class _OwnVisits:
         """Return the visits of the part."""
         index = None if self.index is None else self.index.astype(np.intp)
         columns = part.visits()
-        return PartVisits(texts, part, columns, self.begins.astype(np.intp), index, mask=self._mask)
+        return PartVisits(texts, part, columns, self.begins.astype(np.intp), index)
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of the part are of the visits: a report may need several sums."""

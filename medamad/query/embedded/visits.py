@@ -5,7 +5,7 @@ by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import ONES, CodeTable, PartViews, RowMask, place_table
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import Period
 from medamad.storage.dictionary.decode import CodeTexts
@@ -21,7 +20,6 @@ from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
 from medamad.storage.segments.visit_numbers import find_ascending, sequences_of
 
 T = TypeVar("T")
-_ZEROS: Final = CodeTable(np.array([True]))
 
 
 @define(eq=False)
@@ -39,8 +37,6 @@ class PartVisits:
     index: NDArray[np.intp] | None = None
     _place_of: NDArray[np.int32] | None = None
     """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
-    _mask: RowMask | None = None
-    """Which views are theirs; None if unknown."""
 
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
@@ -77,22 +73,12 @@ class PartVisits:
 
     def codes_of_pages(self) -> NDArray[np.integer[Any]]:
         """Return the code of each page that each of them saw, shape (pairs of both,)."""
-        is_repeat = np.zeros(len(self.part), np.uint8)
-        is_repeat[self.columns.repeats] = 1
-        views = PartViews(0, len(self.part), [self.mask(), is_repeat])
-        rows = LOOPS.select(views, [ONES, _ZEROS])
-        codes: NDArray[np.integer[Any]] = self.part.codes(Dimension.PATH)[rows]
-        return codes
+        columns, codes = self.columns, self.part.codes(Dimension.PATH)
+        return LOOPS.pages_of_visits(columns.offsets, self.begins, columns.repeats, codes)
 
-    def mask(self) -> RowMask:
-        """Return which views of the part are theirs."""
-        if self._mask is None:
-            self._mask = LOOPS.mask_visits(self.columns.offsets, self.begins)
-        return self._mask
-
-    def views(self) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the rows of their views, ascending, and the place of the visit of each."""
-        return LOOPS.views_of_visits(self.columns.offsets, self._places())
+    def rows(self) -> NDArray[np.intp]:
+        """Return the rows of their views, ascending."""
+        return np.flatnonzero(LOOPS.mask_visits(self.columns.offsets, self.begins).unpacked())
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
@@ -106,7 +92,8 @@ class PartVisits:
 
     def _places(self) -> NDArray[np.int32]:
         if self._place_of is None:
-            self._place_of = place_table(self.begins, len(self.part))
+            self._place_of = np.full(len(self.part) + 1, -1, np.int32)
+            self._place_of[self.begins] = np.arange(len(self.begins), dtype=np.int32)
         return self._place_of
 
     def take(self, mask: NDArray[np.bool_]) -> "PartVisits":
@@ -115,7 +102,7 @@ class PartVisits:
             return self
         index = np.flatnonzero(mask)
         index = index if self.index is None else self.index[index]
-        return evolve(self, begins=self.begins[mask], index=index, place_of=None, mask=None)
+        return evolve(self, begins=self.begins[mask], index=index, place_of=None)
 
     def begun_in(self, period: Period) -> "PartVisits":
         """Return the visits that began in a period."""
