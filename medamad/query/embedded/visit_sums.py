@@ -1,14 +1,16 @@
 """Sums of visits: by when they began, by what their first and last views have, by pages and goals.
 
-Where a query selects all visits, the sums of segments are cached, as these never change: for each
-segment, and for all segments together that a query selects as a whole. The sums of a segment see no
-further than the segment does, so that visits which go on in another one are counted again, with all
-of their views, and their sums within one segment subtracted. The sums of a whole period are cached,
-too, once nothing but segments has something of its visits.
+Where a query selects all visits, the sums of all segments together that it selects as a whole are
+cached, as these never change. Those of one segment come from its counters, which see no further
+than the segment does: visits that go on in another one are counted again, with all of their views,
+and their sums within one segment subtracted. Sums without counters, as those of goals, are computed
+and cached for each segment that is not merged, but for the visits that go on in others. The sums of
+a whole period are cached, too, once nothing but segments has something of its visits.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,8 +36,9 @@ from medamad.query.sums import BOUNCES, DURATION_MS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.format import SLOTS, Segment
 from medamad.storage.segments.gathered import ViewsWithinUnits
-from medamad.storage.segments.parts import NO_NUMBERS
+from medamad.storage.segments.parts import NO_NUMBERS, Numbers
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, OF_GROUP, VISITS
 
 _SPARSE: Final = 4
@@ -57,6 +60,11 @@ class Kind(ABC):
     @abstractmethod
     def rows(self, visits: PartVisits) -> Rows:
         """Return the rows of some visits of which there are sums."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether segments have counters with the sums."""
+        return False
 
     def counted(self, segment: Counted) -> VisitSums | None:
         """Return the sums of the visits of a segment from its counters, None if it has none."""
@@ -100,8 +108,8 @@ def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     counted_again = collect(whole.visits_in_others(), kinds)
     others = collect(_visits_outside(selection, shared), kinds)
     return [
-        add_up([whole.sums(kind), -again, added])
-        for kind, again, added in zip(kinds, counted_again, others, strict=True)
+        add_up([sums, -again, added])
+        for sums, again, added in zip(whole.sums(kinds), counted_again, others, strict=True)
     ]
 
 
@@ -130,12 +138,22 @@ class _WholeSegments:
     cancellation: Cancellation
     _within_units: ViewsWithinUnits | None = None
 
-    def sums(self, kind: Kind) -> VisitSums:
+    def sums(self, kinds: Sequence[Kind]) -> list[VisitSums]:
         """Return the sums of the visits that begin in the segments, as far as these see."""
         snapshot = self.shared.whole
         if not snapshot.segments:
-            return NO_SUMS
-        return snapshot.cached(kind, lambda: self._add_up(kind))
+            return [NO_SUMS for _ in kinds]
+        found = {kind: snapshot.find_cached(kind) for kind in kinds}
+        missing = [kind for kind, sums in found.items() if sums is None]
+        counted = {kind: self._counted(kind) for kind in missing if kind.is_counted}
+        computed = {kind: sums for kind, sums in counted.items() if sums is not None}
+        others = [kind for kind in missing if kind not in computed]
+        if others:
+            computed.update(zip(others, self._sums_of_leaves(others), strict=True))
+        for kind, sums in computed.items():
+            snapshot.cache(kind, sums)
+        found |= computed
+        return [found[kind] for kind in kinds]
 
     def visits_in_others(self) -> Iterable[PartVisits]:
         """Return the visits that begin in the segments and have something in others, as `sums`."""
@@ -152,8 +170,21 @@ class _WholeSegments:
         if are_in_whole.any():
             yield visits_numbered(texts, in_whole.views, numbers[are_in_whole])
 
-    def _add_up(self, kind: Kind) -> VisitSums:
-        of_units = [self._sums_of(segment, kind) for segment in self.shared.whole.segments]
+    def _counted(self, kind: Kind) -> VisitSums | None:
+        """Return the sums from the counters of the segments, None if any has none."""
+        of_units = []
+        for segment in self.shared.whole.segments:
+            self.cancellation.check()
+            alone = self.shared.whole.only([segment])
+            (part,) = alone.parts
+            counted = None
+            if isinstance(part, OpenSegment | OpenMergedSegment):
+                counted = kind.counted(part)
+            if counted is None and segment.members:
+                return None
+            if counted is None:
+                (counted,) = _sums_of_leaf(alone, [kind], NO_NUMBERS)
+            of_units.append(counted)
         in_whole, texts = self.shared.in_whole, self.shared.snapshot.texts
         if not len(in_whole.numbers):
             return add_up(of_units)
@@ -163,24 +194,44 @@ class _WholeSegments:
         (gathered,) = collect([all_visits(texts, in_whole.views, NO_NUMBERS)], [kind])
         return add_up([*of_units, -counted_again, gathered])
 
-    def _sums_of(self, segment: Segment, kind: Kind) -> VisitSums:
-        """Return the sums of the visits that begin in a segment, as far as it sees."""
-        alone = self.shared.whole.only([segment])
-        (part,) = alone.parts
-        counted = kind.counted(part) if isinstance(part, OpenSegment | OpenMergedSegment) else None
-        if counted is not None:
-            return counted
-        if segment.members:
-            members = alone.only(segment.members)
-            shared = find_shared(members, ALWAYS, self.cancellation, by_leaf=False)
-            return _WholeSegments(shared, self.cancellation).sums(kind)
+    def _sums_of_leaves(self, kinds: Sequence[Kind]) -> list[VisitSums]:
+        """Return the sums of segments that are not merged, and those of visits that these share."""
+        texts = self.shared.snapshot.texts
+        shared = find_shared(self.shared.whole, ALWAYS, self.cancellation, by_leaf=True)
+        in_whole = shared.in_whole
+        pieces = [
+            [each] for each in collect([all_visits(texts, in_whole.views, NO_NUMBERS)], kinds)
+        ]
+        for segment in shared.whole.segments:
+            self.cancellation.check()
+            begin, end = np.searchsorted(in_whole.numbers, _bounds_of_visits(segment))
+            left_out = in_whole.numbers[begin:end]
+            of_leaf = _sums_of_leaf(shared.whole.only([segment]), kinds, left_out)
+            for of_kind, sums in zip(pieces, of_leaf, strict=True):
+                of_kind.append(sums)
+        return list(map(add_up, pieces))
 
-        def compute() -> VisitSums:
-            (leaf,) = alone.leaves()
-            (sums,) = collect([all_visits(alone.texts, leaf, NO_NUMBERS)], [kind])
-            return sums
 
-        return alone.cached((_WholeSegments, kind), compute)
+def _sums_of_leaf(alone: Snapshot, kinds: Sequence[Kind], left_out: Numbers) -> list[VisitSums]:
+    """Return the sums of the visits that begin in the segment of a snapshot, without some."""
+    keys = [(kind, blake2b(left_out.tobytes()).digest()) for kind in kinds]
+    found = [alone.find_cached(key) for key in keys]
+    missing = [place for place, sums in enumerate(found) if sums is None]
+    if missing:
+        (leaf,) = alone.leaves()
+        visits = all_visits(alone.texts, leaf, left_out)
+        for place, sums in zip(
+            missing, collect([visits], [kinds[p] for p in missing]), strict=True
+        ):
+            alone.cache(keys[place], sums)
+            found[place] = sums
+    return found
+
+
+def _bounds_of_visits(segment: Segment) -> tuple[int, int]:
+    """Return the bounds of the numbers of the visits that may begin in a segment."""
+    header = segment.header
+    return header.first_sequence, header.sequence_bounds[1] + 1
 
 
 def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
@@ -264,6 +315,10 @@ class FirstViews(Kind):
     def rows(self, visits: PartVisits) -> Rows:
         return _with_sums(visits, visits.codes(self.dimension), self.last)
 
+    @property
+    def is_counted(self) -> bool:
+        return True
+
     def counted(self, segment: Counted) -> VisitSums | None:
         return _counted(segment, self.dimension, range(self.last + 1))
 
@@ -277,8 +332,12 @@ class Beginnings(Kind):
     def rows(self, visits: PartVisits) -> Rows:
         return _with_sums(visits, visits.part.time_ms[visits.begins] // self.slot_ms)
 
+    @property
+    def is_counted(self) -> bool:
+        return self.slot_ms == SLOT_MS
+
     def counted(self, segment: Counted) -> VisitSums | None:
-        return _counted(segment, SLOTS, range(OF_GROUP)) if self.slot_ms == SLOT_MS else None
+        return _counted(segment, SLOTS, range(OF_GROUP))
 
 
 @frozen
@@ -319,6 +378,10 @@ class LastPages(Kind):
     def rows(self, visits: PartVisits) -> Rows:
         return visits.codes_of_last_views(Dimension.PATH), ()
 
+    @property
+    def is_counted(self) -> bool:
+        return True
+
     def counted(self, segment: Counted) -> VisitSums | None:
         return _counted(segment, Dimension.PATH, [EXITS])
 
@@ -329,6 +392,10 @@ class SeenPages(Kind):
 
     def rows(self, visits: PartVisits) -> Rows:
         return visits.codes_of_pages(), ()
+
+    @property
+    def is_counted(self) -> bool:
+        return True
 
     def counted(self, segment: Counted) -> VisitSums | None:
         found = _counted(segment, Dimension.PATH, [FIRST + VISITS, LATER + VISITS])
@@ -353,9 +420,11 @@ class Count(Kind):
             return visits.part.time_ms[visits.begins] // self.slot_ms, ()
         return np.zeros(len(visits), np.int64), ()
 
+    @property
+    def is_counted(self) -> bool:
+        return self.slot_ms in (None, SLOT_MS)
+
     def counted(self, segment: Counted) -> VisitSums | None:
-        if self.slot_ms is not None and self.slot_ms != SLOT_MS:
-            return None
         kind = SLOTS if self.dimension is None else self.dimension
         found = _counted(segment, kind, [FIRST + VISITS])
         is_total = self.dimension is None and self.slot_ms is None
