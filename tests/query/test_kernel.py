@@ -127,29 +127,19 @@ def test_views_are_selected_and_added_up(
         assert loops.tally([parts], tables, size).tolist() == sums
 
 
-@given(
-    st.integers(0, 1 << 32),
-    st.sampled_from(EDGES),
-    st.sampled_from(DTYPES),
-    st.sampled_from([1, 5, 300]),
-)
-def test_pages_of_visits_are_those_of_their_views_without_repeats(
-    seed: int, size: int, dtype: type[np.unsignedinteger], greatest: int
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from(DTYPES))
+def test_codes_of_a_mask_are_found_without_those_of_some_rows(
+    seed: int, size: int, dtype: type[np.unsignedinteger]
 ) -> None:
     rng = np.random.default_rng(seed)
-    offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
-    offsets[rng.random(size) < 0.01] = np.iinfo(dtype).max
-    begins = np.flatnonzero(rng.random(size) < 0.3)
-    repeats = np.flatnonzero(rng.random(size) < 0.2).astype(np.uint32)
     codes = rng.integers(0, 200, size, dtype)
-    expected = [
-        int(codes[row])
-        for row, offset in enumerate(offsets.tolist())
-        if 0 < offset <= row + 1 and row + 1 - offset in begins and row not in repeats
-    ]
+    is_in, is_left_out = rng.random((2, size)) < np.array([[0.3], [0.2]])
+    mask = RowMask.of_none(size).with_rows(np.flatnonzero(is_in))
     for loops in BOTH:
-        found = loops.pages_of_visits(offsets, begins, repeats, codes)
-        assert found.tolist() == expected
+        found = loops.codes_without(mask, np.flatnonzero(is_left_out).astype(np.uint32), codes)
+        assert found.tolist() == codes[is_in & ~is_left_out].tolist()
+        # The mask is that of the caller, who may use it again.
+        assert mask.of(np.arange(size)).tolist() == is_in.tolist()
 
 
 DURATIONS = [0, 0, 1, 255, 256, 257, 5000, 5000, 86_400_000, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]

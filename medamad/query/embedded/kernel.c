@@ -301,37 +301,6 @@ void medamad_sums(const sums *by_number, int64_t size, int64_t *restrict out) {
     }
 }
 
-/* Write the code of each view whose visit begins in a row that is set in begun, and that is not set in
-   is_repeat; return how many. The first view of a visit is offset - 1 rows before each; an offset of 0
-   is unknown. begun[n] is 0. */
-#define PAGES_OF_VISITS(TYPE)                                                                      \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t first = 0; first < n; first += BLOCK) {                                       \
-            int64_t some = n - first < BLOCK ? n - first : BLOCK;                                  \
-            copy(*of, first, NULL, some, block_codes);                                             \
-            for (int64_t i = 0; i < some; i++) {                                                   \
-                uint64_t row = (uint64_t)(first + i), before = (uint64_t)numbers[row] - 1;         \
-                out[count] = block_codes[i];                                                       \
-                count += begun[before <= row ? row - before : (uint64_t)n] & ~is_repeat[row] & 1;  \
-            }                                                                                      \
-        }                                                                                          \
-    } while (0)
-
-int64_t medamad_pages_of_visits(const void *offsets, int64_t width, int64_t n, const column *of,
-                                const uint8_t *restrict begun, const uint8_t *restrict is_repeat,
-                                uint32_t *restrict out) {
-    uint32_t block_codes[BLOCK];
-    int64_t count = 0;
-    switch (width) {
-        case 1: PAGES_OF_VISITS(uint8_t); break;
-        case 2: PAGES_OF_VISITS(number16); break;
-        case 4: PAGES_OF_VISITS(number32); break;
-        default: PAGES_OF_VISITS(number64);
-    }
-    return count;
-}
-
 /* Set the bits of the views that have a row of an event with a matching property. */
 void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint8_t *restrict set,
                         int64_t views) {
@@ -770,6 +739,24 @@ void medamad_mask_visits(const void *offsets, int64_t width, int64_t size, const
         case 4: MASK_VISITS(number32, uint32_t); break;
         default: MASK_VISITS(number64, uint64_t);
     }
+}
+
+/* Clear the bits of some of n rows in a mask, and write the codes of those that stay; return how many.
+   The mask has whole words, and a zero for each row that the part does not have. */
+int64_t medamad_codes_without(uint64_t *restrict mask, int64_t n, const column *without,
+                              int64_t without_count, const column *of, uint32_t *restrict out) {
+    uint32_t codes[64];
+    int64_t count = 0;
+    for (int64_t i = 0; i < without_count; i++) {
+        uint64_t row = number_of(*without, i);
+        if (row < (uint64_t)n) mask[row >> 6] &= ~((uint64_t)1 << (row & 63));
+    }
+    for (int64_t first = 0; first < n; first += 64) {
+        copy(*of, first, NULL, n - first < 64 ? n - first : 64, codes);
+        for (uint64_t word = mask[first / 64]; word; word &= word - 1)
+            out[count++] = codes[__builtin_ctzll(word)];
+    }
+    return count;
 }
 
 /* A bit for each of the 64 rows from one on that is of the visit which begins in another. */

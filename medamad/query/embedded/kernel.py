@@ -121,7 +121,7 @@ class CompiledLoops:
             (library.medamad_gather, number, *parts, array, array, array),
             (library.medamad_tally, None, *parts, array, number),
             (library.medamad_sums, None, array, number, array),
-            (library.medamad_pages_of_visits, number, array, number, number, *(array,) * 4),
+            (library.medamad_codes_without, number, array, number, array, number, array, array),
             (library.medamad_first_rows, None, *of_rows, array),
             (library.medamad_visits_with, number, *of_rows, array, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
@@ -203,21 +203,11 @@ class CompiledLoops:
         self._library.medamad_sums(total, size, sums)
         return sums.reshape(SUMS, size)
 
-    def pages_of_visits(
-        self,
-        offsets: Integers,
-        begins: NDArray[np.intp],
-        repeats: Integers,
-        codes: Integers,
-    ) -> NDArray[np.uint32]:
-        """Return the codes of the views of the visits that begin in some rows, but for repeats."""
-        size = len(offsets)
-        begun, is_repeat = np.zeros((2, size + 1), np.uint8)
-        begun[begins] = 1
-        is_repeat[repeats] = 1
-        found = self._rows(size).view(np.uint32)
-        count = self._library.medamad_pages_of_visits(
-            offsets, offsets.itemsize, size, describe_column(codes), begun, is_repeat, found
+    def codes_without(self, mask: RowMask, rows: Integers, codes: Integers) -> NDArray[np.uint32]:
+        """Return the codes of the rows of a mask, but for some rows."""
+        found, described = self._rows(mask.size).view(np.uint32), describe_column(codes)
+        count = self._library.medamad_codes_without(
+            mask.bits.copy(), mask.size, describe_column(rows), len(rows), described, found
         )
         return found[:count].copy()
 

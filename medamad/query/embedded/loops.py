@@ -299,23 +299,14 @@ Batches: TypeAlias = Callable[[], Iterable[Batch]]
 class Loops(Protocol):
     """The loops, compiled or not."""
 
-    def pages_of_visits(
-        self,
-        offsets: Integers,
-        begins: NDArray[np.intp],
-        repeats: Integers,
-        codes: Integers,
-    ) -> NDArray[np.uint32]:
-        """Return the codes of the views of the visits that begin in some rows, but for repeats.
-
-        A visit's first view is `offset - 1` rows before each of its views; an offset of 0 is
-        unknown. `repeats` has the rows to leave out.
-        """
+    def codes_without(self, mask: RowMask, rows: Integers, codes: Integers) -> NDArray[np.uint32]:
+        """Return the codes of the rows of a mask, but for some rows, in their order."""
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views.
 
-        It is -1 if it is unknown or before the part, and for rows that the part does not have.
+        That is `offset - 1` rows before it; an offset of 0 is unknown. The row is -1 if it is
+        unknown or before the part, and for rows that the part does not have.
         """
 
     def visits_with(

@@ -31,17 +31,11 @@ from medamad.storage.segments.format import Integers
 class NumpyLoops:
     """The loops in numpy."""
 
-    def pages_of_visits(
-        self,
-        offsets: Integers,
-        begins: NDArray[np.intp],
-        repeats: Integers,
-        codes: Integers,
-    ) -> NDArray[np.uint32]:
-        """Return the codes of the views of the visits that begin in some rows, but for repeats."""
-        mask = self.mask_visits(offsets, begins).unpacked()
-        mask[repeats] = False
-        return codes[mask].astype(np.uint32)
+    def codes_without(self, mask: RowMask, rows: Integers, codes: Integers) -> NDArray[np.uint32]:
+        """Return the codes of the rows of a mask, but for some rows."""
+        is_left = mask.unpacked()
+        is_left[rows] = False
+        return codes[is_left].astype(np.uint32)
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views."""

@@ -327,6 +327,8 @@ class FoundVisits:
     """The numbers of their visits, ascending."""
     _views: Numbers = field(default=NO_NUMBERS, init=False)
     """The sequence numbers of the views of their visits, ascending."""
+    _masks: dict[int, RowMask] = field(factory=dict, init=False)
+    """What `mask` returned of parts: a report may ask for several sums of each."""
     _is_complete: bool = field(default=False, init=False)
 
     def groups(self, period: Period) -> Iterator[PartVisits]:
@@ -358,12 +360,16 @@ class FoundVisits:
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part belong to the visits."""
         self._complete()
-        shared = find_ascending(part, self._views)[1]
-        own = self._own_of(part)
-        if own is None:
-            return RowMask.of_none(len(part)).with_rows(shared)
-        mask = own.mask(part)
-        return mask.with_rows(shared) if len(shared) else mask
+        first = part.sequence_bounds[0]
+        found = None if isinstance(part, GatheredViews) else self._masks.get(first)
+        if found is None:
+            own, shared = self._own_of(part), find_ascending(part, self._views)[1]
+            found = RowMask.of_none(len(part)) if own is None else own.mask(part)
+            if len(shared):
+                found = found.with_rows(shared)
+            if not isinstance(part, GatheredViews):
+                self._masks[first] = found
+        return found
 
     def _own_of(self, part: ViewColumns) -> "_OwnVisits | None":
         return None if isinstance(part, GatheredViews) else self._own.get(part.sequence_bounds[0])
@@ -384,7 +390,9 @@ class FoundVisits:
             yield visits
         self._own, self._shared = own, shared
         self._numbers = joined_numbers(visits.numbers for visits in shared)
-        self._views = joined_numbers(sequences_of(visits.part, visits.rows()) for visits in shared)
+        self._views = joined_numbers(
+            sequences_of(visits.part, np.flatnonzero(visits.mask().unpacked())) for visits in shared
+        )
         self._is_complete = True
 
     def _again(self, period: Period) -> Iterator[PartVisits]:
@@ -415,10 +423,10 @@ class _OwnVisits:
         """Return the visits of the part."""
         index = None if self.index is None else self.index.astype(np.intp)
         columns = part.visits()
-        return PartVisits(texts, part, columns, self.begins.astype(np.intp), index)
+        return PartVisits(texts, part, columns, self.begins.astype(np.intp), index, mask=self._mask)
 
     def mask(self, part: ViewColumns) -> RowMask:
-        """Return which views of the part are of the visits: a report may need several sums."""
+        """Return which views of the part are of the visits."""
         if self._mask is None:
             self._mask = LOOPS.mask_visits(part.visits().offsets, self.begins.astype(np.intp))
         return self._mask

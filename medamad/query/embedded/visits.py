@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import Period
 from medamad.storage.dictionary.decode import CodeTexts
@@ -37,6 +38,8 @@ class PartVisits:
     index: NDArray[np.intp] | None = None
     _place_of: NDArray[np.int32] | None = None
     """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
+    _mask: RowMask | None = None
+    """Which views are theirs; None if unknown."""
 
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
@@ -73,12 +76,14 @@ class PartVisits:
 
     def codes_of_pages(self) -> NDArray[np.integer[Any]]:
         """Return the code of each page that each of them saw, shape (pairs of both,)."""
-        columns, codes = self.columns, self.part.codes(Dimension.PATH)
-        return LOOPS.pages_of_visits(columns.offsets, self.begins, columns.repeats, codes)
+        codes = self.part.codes(Dimension.PATH)
+        return LOOPS.codes_without(self.mask(), self.columns.repeats, codes)
 
-    def rows(self) -> NDArray[np.intp]:
-        """Return the rows of their views, ascending."""
-        return np.flatnonzero(LOOPS.mask_visits(self.columns.offsets, self.begins).unpacked())
+    def mask(self) -> RowMask:
+        """Return which views of the part are theirs."""
+        if self._mask is None:
+            self._mask = LOOPS.mask_visits(self.columns.offsets, self.begins)
+        return self._mask
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
@@ -102,7 +107,7 @@ class PartVisits:
             return self
         index = np.flatnonzero(mask)
         index = index if self.index is None else self.index[index]
-        return evolve(self, begins=self.begins[mask], index=index, place_of=None)
+        return evolve(self, begins=self.begins[mask], index=index, place_of=None, mask=None)
 
     def begun_in(self, period: Period) -> "PartVisits":
         """Return the visits that began in a period."""
