@@ -291,16 +291,18 @@ class Block:
         for leaf, places in _places_of(snapshot, np.array(unknown, np.uint64)):
             days = days_of(leaf.time_ms[places]).tolist()
             known.update(zip(_keys(website, leaf.sequence[places]), days, strict=True))
+        began = np.full(len(visits), -1)
         for place, key in enumerate(_keys(website, visits)):
             # Its first view may be damaged, or old enough to be gone from here.
             if key not in known:
                 self.unknown_visits.add(key)
                 continue
-            its = begun_before[of_view == place]
-            began = known[key]
-            if began is None:
-                began = known[key] = int(day[its].min())
-            day[its] = began
+            found = known[key]
+            if found is None:
+                found = known[key] = int(day[begun_before[of_view == place]].min())
+            began[place] = found
+        is_known = began[of_view] >= 0
+        day[begun_before[is_known]] = began[of_view[is_known]]
         return day
 
     def _sent_view(self, website: int, number: int) -> SentView | None:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from attrs import define, field, frozen
 from msgspec.structs import replace
+from numpy.typing import NDArray
 from twisted.logger import Logger
 
 from medamad.clickhouse.client import Client, Unavailable
@@ -36,7 +37,7 @@ from medamad.cluster.settling import touch
 from medamad.domain.errors import NotFound
 from medamad.storage.environment.environment import Txn
 from medamad.storage.segments.format import Segment
-from medamad.storage.segments.parts import EventColumns
+from medamad.storage.segments.parts import EventColumns, distinct
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.spool import Marks, Spool
 from medamad.storage.store import Store
@@ -600,28 +601,29 @@ def _numbers_between(snapshot: Snapshot, bounds: tuple[int, int]) -> tuple[Numbe
     There are MOST_NUMBERS at most, ascending.
     """
     after, up_to = bounds
-    views = [chunk.sequence.copy() for chunk in snapshot.chunks]
-    events = [piece.event.astype(np.uint64) for piece in snapshot.events]
+    views = [_next_of(chunk.sequence, bounds) for chunk in snapshot.chunks]
+    events = [_next_of(piece.event, bounds) for piece in snapshot.events]
     for segment in sorted(snapshot.leaf_segments(), key=lambda each: each.header.first_sequence):
         first = segment.header.first_sequence
         if segment.header.last_sequence <= after:
             continue
-        hits = np.concatenate([_NONE, *views, *events])
-        if first > up_to or np.count_nonzero((hits > after) & (hits < first)) >= MOST_NUMBERS:
+        found = np.concatenate([_NONE, *views, *events])
+        if first > up_to or np.count_nonzero(found < first) >= MOST_NUMBERS:
             break
         for leaf in snapshot.only([segment]).leaves():
-            views.append(leaf.sequence.copy())
-            events += [each.event.astype(np.uint64) for each in (leaf.own, leaf.loose)]
-    found = [np.unique(np.concatenate([_NONE, *pieces])) for pieces in (views, events)]
-    hits = _after(np.union1d(*found), after, up_to)[:MOST_NUMBERS]
-    last = int(hits[-1]) if len(hits) else after
-    return _after(found[0], after, last), _after(found[1], after, last)
+            views.append(_next_of(leaf.sequence, bounds))
+            events += [_next_of(each.event, bounds) for each in (leaf.own, leaf.loose)]
+    hits = distinct(np.concatenate([_NONE, *views, *events]))[:MOST_NUMBERS]
+    last = hits[-1] if len(hits) else np.uint64(after)
+    of_views, of_events = (distinct(np.concatenate([_NONE, *pieces])) for pieces in (views, events))
+    return of_views[of_views <= last], of_events[of_events <= last]
 
 
-def _after(numbers: Numbers, after: int, up_to: int) -> Numbers:
-    """Return those of some ascending numbers that are after one number and up to another."""
+def _next_of(numbers: NDArray[np.unsignedinteger[Any]], bounds: tuple[int, int]) -> Numbers:
+    """Return the next numbers of some, ascending, after one number and up to another."""
+    after, up_to = bounds
     begin, end = np.searchsorted(numbers, np.array((after + 1, up_to + 1), np.uint64))
-    return numbers[begin:end]
+    return distinct(numbers[begin:end])[:MOST_NUMBERS].astype(np.uint64)
 
 
 def _events_since(events: EventColumns, since_ms: int) -> Numbers:
