@@ -35,6 +35,8 @@ from medamad.clickhouse.tables import day_of
 from medamad.cluster.settling import Settling
 
 _DASHBOARD_MS: Final = 4_000.0
+_MOST_US: Final = 1.15
+_LEAST_SHIPPED: Final = 0.8
 _LOADED: Final = "loaded"
 
 
@@ -185,10 +187,20 @@ def main() -> None:
                 Path(folder) / "clickhouse", arguments.hits, arguments.connections, arguments.turns
             )
     alone, both = ships["alone"], ships["shipping"]
-    print(f"a hit: {alone['hit_us']:.0f} µs alone, {both['hit_us']:.0f} µs with shipping")
+    ratios = {
+        "hit_us": round(both["hit_us"] / alone["hit_us"], 3),
+        "shipped": round(both["shipped_per_second"] / alone["hits_per_second"], 3),
+    }
     print(
-        f"a second: {alone['hits_per_second']:,.0f} hits stored alone,"
+        f"{' ' if ratios['hit_us'] <= _MOST_US else '!'} a hit:"
+        f" {alone['hit_us']:.0f} µs alone, {both['hit_us']:.0f} µs with shipping"
+        f" (target: at most {_MOST_US} times as many)"
+    )
+    print(
+        f"{' ' if ratios['shipped'] >= _LEAST_SHIPPED else '!'} a second:"
+        f" {alone['hits_per_second']:,.0f} hits stored alone,"
         f" {both['hits_per_second']:,.0f} with shipping, {both['shipped_per_second']:,.0f} shipped"
+        f" (target: {_LEAST_SHIPPED:.0%} of those alone)"
     )
     result = {
         "machine": machine(),
@@ -197,6 +209,7 @@ def main() -> None:
         "load_s": round(load_s),
         "dashboards": rows,
         **ships,
+        "ratios": ratios,
     }
     keep(arguments.out, "cluster", result)
 
