@@ -99,7 +99,7 @@ def test_a_view_round_trips_as_columns() -> None:
     assert rows["arrived_ms"].tolist() == [TIME_MS + 9_000] * 2
     assert rows["sequence"].tolist() == [42, 42]
     assert rows["beacon"].tobytes() == VIEW[2] * 2
-    assert rows["flags"].tolist() == [1, 1]
+    assert rows["flags"].tolist() == [17, 17]
     assert rows["width_class"].tolist() == [3, 3]
     assert rows["visit_offset"].tolist() == [70_000, 70_000]
     assert rows["codes"][1].tolist() == list(range(len(VIEW_DIMENSIONS)))

@@ -30,9 +30,9 @@ def remaining_numbers(snapshot: Snapshot) -> tuple[set[int], set[int]]:
 def is_of_views(endpoint: str, query: Pairs) -> bool:
     """Return whether a query is about what rollups do not know at all."""
     return (
-        endpoint in (*STEPS, "goals")
+        endpoint in (*STEPS, "goals", "hosting")
         or endpoint.startswith("funnels/")
-        or any(name.partition("[")[0] in ("goal", *ENTRIES, *EXITS) for name, _ in query)
+        or any(name.partition("[")[0] in ("goal", "hosting", *ENTRIES, *EXITS) for name, _ in query)
     )
 
 
@@ -111,7 +111,8 @@ class RemainingHits:
             return
         first, last = _date(min(times_ms)), _date(max(times_ms))
         if {name for name, _ in query} <= {"of"}:
-            assert spans == {"figures" if endpoint == "goals" else "visits": (first, last)}
+            kind = "figures" if endpoint in ("goals", "hosting") else "visits"
+            assert spans == {kind: (first, last)}
         named = [date for span in spans.values() for date in span]
         assert named, (endpoint, query)
         assert min(named) <= first, (endpoint, query, partial)

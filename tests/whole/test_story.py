@@ -277,7 +277,7 @@ class Narrator:
         """Return what is asked of a website: everything, and some at random."""
         rng, goals = self.rng, self.goals[site]
         funnels = [f"funnels/{funnel.id}" for funnel in goals.funnels]
-        endpoints = (*WITHOUT_VISITS, "entries", "exits", *STEPS, "goals", *funnels)
+        endpoints = (*WITHOUT_VISITS, "hosting", "entries", "exits", *STEPS, "goals", *funnels)
         questions = [(endpoint, bare(endpoint)) for endpoint in endpoints]
         for endpoint in rng.sample(endpoints, 6):
             traffic = RandomTraffic(rng, middle, rng.choice(INTERVALS), goals)

@@ -8,6 +8,7 @@ import { type Asked, showApp } from "./support/page.tsx";
 
 const SETTINGS = {
   bots: null,
+  hosting: null,
   respect_gpc: true,
   blocked_networks: [],
   blocked_countries: ["DE", "AT"],
@@ -19,7 +20,12 @@ const SETTINGS = {
   redact_emails: true,
   kept_parameters: [],
 };
-const CONFIGURED = { bots: "declared", respect_gpc: false, origins: "website" };
+const CONFIGURED = {
+  bots: "declared",
+  hosting: "count",
+  respect_gpc: false,
+  origins: "website",
+};
 
 function answers(preview: object = {}) {
   const path = "websites/example.com/settings";
@@ -46,6 +52,11 @@ test("settings are shown as they are, and what was changed is saved", async () =
   const { shown, dialog } = await open();
   const programs = dialog.getByRole<HTMLSelectElement>("combobox", { name: "Programs" });
   assert.equal(programs.selectedOptions[0]?.textContent, "Default: Ignore declared ones");
+  const networks = dialog.getByRole<HTMLSelectElement>("combobox", {
+    name: "Networks of hosting providers",
+  });
+  assert.equal(networks.selectedOptions[0]?.textContent, "Default: Count");
+  await shown.person.selectOptions(networks, "Count with the robots");
   const gpc = dialog.getByRole<HTMLSelectElement>("combobox", { name: "Global Privacy Control" });
   assert.equal(gpc.selectedOptions[0]?.textContent, "Don’t count");
   const countries = dialog.getByRole<HTMLTextAreaElement>("textbox", { name: "Countries" });
@@ -64,6 +75,7 @@ test("settings are shown as they are, and what was changed is saved", async () =
         "websites/example.com/settings",
         {
           bots: "off",
+          hosting: "count apart",
           respect_gpc: null,
           blocked_countries: [],
           excluded_paths: ["/admin/*", "/login"],

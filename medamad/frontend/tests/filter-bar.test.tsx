@@ -142,6 +142,19 @@ test("visits are filtered by whether they bounced, and by the opposite", async (
   assert.deepEqual(chips(shown), ["Visit bounced"]);
 });
 
+test("views are filtered by the kind of their network", async () => {
+  const shown = showBar("?period=7d&hosting[eq]=true");
+  assert.deepEqual(chips(shown), ["Hosting provider’s network"]);
+  const editor = await openEditor(shown, "Hosting provider’s network");
+  await editor.chooses("Value", "Other network");
+  await shown.person.click(editor.apply());
+  assert.equal(location.search, "?period=7d&hosting[eq]=false");
+  const another = await openEditor(shown);
+  await another.chooses("Filter by", "Network");
+  await another.chooses("Filter by", "Browser");
+  assert.equal(another.value().value, "");
+});
+
 test("values are suggested for what is typed, and chosen by the keyboard", async () => {
   const shown = showBar("?period=7d&browser[eq]=Firefox");
   const editor = await openEditor(shown);

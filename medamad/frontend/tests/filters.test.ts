@@ -53,6 +53,8 @@ for (const [query, words] of [
   ["country[in]=Germany,Singapore,Chad", "Country is one of Germany, Singapore, or Chad"],
   ["visit_bounce[eq]=true", "Visit bounced"],
   ["visit_bounce[eq]=false", "Visit did not bounce"],
+  ["hosting[eq]=true", "Hosting provider’s network"],
+  ["hosting[eq]=false", "Other network"],
   ["visit_views[gte]=3", "Views of the visit: at least 3"],
   ["visit_duration[lte]=65000", "Time of the visit: at most 1m 5s"],
   ["duration[gte]=500", "Time on the page: at least 500ms"],
@@ -88,13 +90,16 @@ for (const [query, kept] of [
   ["path[eq]=/a,b", "path[eq]=/a,b"],
   ["visit_views[eq]=1&visit_views[gte]=x&visit_views[lte]=-1&path[gte]=1", ""],
   ["visit_bounce[gte]=1&visit_bounce=maybe&visit_bounce=true", "visit_bounce[eq]=true"],
+  ["hosting[neq]=true&hosting=maybe&hosting=true", "hosting[eq]=true"],
 ] as const) {
   test(`what is no filter is ignored, and lists are merged: ${query}`, () => {
     assert.equal(written(read(query)), kept);
   });
 }
 
-test("whether a visit bounced is negated, and bounds are not", () => {
+test("what is true or false is negated, and bounds are not", () => {
+  const [hosting] = read("hosting[eq]=false");
+  assert.deepEqual(hosting && negated(hosting), is("hosting", "true"));
   const [bounced, bound] = read("visit_bounce[eq]=true&duration[gte]=5");
   assert.deepEqual(bounced && negated(bounced), is("visit_bounce", "false"));
   assert.equal(bound && negated(bound), undefined);

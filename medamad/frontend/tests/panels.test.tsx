@@ -144,6 +144,13 @@ for (const [name, rows] of [
     ],
   ],
   ["devices", [["Desktop", "12", "100%"]]],
+  [
+    "hosting",
+    [
+      ["Other network", "10", "83%"],
+      ["Hosting provider’s network", "2", "17%"],
+    ],
+  ],
   ["properties", [["plan", "4", "100%"]]],
 ] as const) {
   test(`rows have a name, a figure and a share: ${name}`, async () => {
@@ -170,6 +177,7 @@ for (const [name, value, filter] of [
   ["browsers", "Chrome", "browser[eq]=Chrome"],
   ["os", "Linux", "os[eq]=Linux"],
   ["devices", "Desktop", "device[eq]=Desktop"],
+  ["hosting", "Hosting provider’s network", "hosting[eq]=true"],
 ] as const) {
   test(`a row is a filter: ${filter}`, async () => {
     const { person, findByRole, getByRole } = showRows(name);
@@ -409,6 +417,18 @@ test("the tab of campaigns has a list for each part of their links", async () =>
   await later.findByRole("columnheader", { name: "UTM term" });
 });
 
+test("networks have a tab where the server knows those of hosting providers", async () => {
+  const answers = { ...KNOWN, summary: { ...SUMMARY, hosting_known: true } };
+  const shown = showOnPage(<Panels />, WEEK, answers);
+  await shown.findByRole("tab", { name: "Networks" });
+  const { panel, tab } = panelOf(shown, "Technology");
+  await shown.person.click(tab("Networks"));
+  await waitFor(async () => assert.equal((await rowsIn(panel))[0]?.[0], "Other network"));
+  const without = showOnPage(<Panels />, WEEK, KNOWN);
+  await waitFor(() => assert.equal(without.queryByRole("tab", { name: "Networks" }), null));
+  assert.ok(panelOf(without, "Technology").isSelected("Browsers"));
+});
+
 test("arrow keys move between tabs, and the last one is remembered", async () => {
   const shown = showOnPage(<Panels />, WEEK, KNOWN);
   const { panel, tab, isSelected } = panelOf(shown, "Technology");
@@ -488,6 +508,7 @@ for (const [name, rows, filter] of [
     "language[eq]=Swiss+High+German",
   ],
   ["devices", ["Desktop"], "device[eq]=Desktop"],
+  ["hosting", ["Anderes Netz", "Netz eines Hosting-Anbieters"], "hosting[eq]=false"],
 ] as const) {
   test(`names are translated: ${name}`, async () => {
     await speak("de");

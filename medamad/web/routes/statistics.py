@@ -185,10 +185,14 @@ async def summarise(call: Call, hostname: str) -> Response:
             timezone=timezone,
         )
         result = summary(reader, query, options=options)
-        if query.with_visits and not rules.has_visitors:
-            uncounted: dict[str, object] = {**result.content, "visitors_counted": False}
-            return Result(uncounted, result.gaps)
-        return result
+        if not query.with_visits:
+            return result
+        content: dict[str, object] = {**result.content}
+        if not rules.has_visitors:
+            content["visitors_counted"] = False
+        if len(rules.hosting):
+            content["hosting_known"] = True
+        return Result(content, result.gaps)
 
     return await respond(call, website, query, report)
 

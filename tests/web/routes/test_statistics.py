@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from ipaddress import ip_network
 
 import pytest
 import pytest_twisted
@@ -6,6 +7,7 @@ from attrs import evolve
 from support.web.client import Browser
 from support.web.daemon_in_memory import NOW, Server
 
+from medamad.ingest.networks import Networks
 from medamad.storage.settings import Keep, Retention
 
 TABLES = {
@@ -338,6 +340,32 @@ async def test_statistics_support_only_get(owner: Browser, name: str) -> None:
         assert answer.status == 405
         assert answer.header("Allow") == "GET, HEAD, OPTIONS"
         assert answer.error
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_views_of_hosting_networks_are_told_apart_once_there_is_a_list(
+    server: Server, owner: Browser
+) -> None:
+    await visit(owner)
+    assert "hosting_known" not in await get(owner, "summary?visits=true")
+    networks = Networks([ip_network("203.0.113.0/24")])
+    server.pipeline.rules = evolve(server.pipeline.rules, hosting=networks)
+    hit = {"e": "load", "b": "h1", "u": "https://example.com/h", "p": True, "q": True}
+    await owner.ask("POST", "/event/hit", hit, headers={"User-Agent": FIREFOX})
+    assert "hosting_known" not in await get(owner, "summary")
+    summary = await get(owner, "summary?visits=true")
+    assert isinstance(summary, dict)
+    assert summary["hosting_known"] is True
+    rows = await get(owner, "hosting?summary=true&views=true&visits=true")
+    assert rows == [
+        {"hosting": "false", "visitors": 2, "visitors_percentage": 0.6667, "pageviews": 3,
+         "visits": 2, "visits_percentage": 0.6667},
+        {"hosting": "true", "visitors": 1, "visitors_percentage": 0.3333, "pageviews": 1,
+         "visits": 1, "visits_percentage": 0.3333},
+    ]  # fmt: skip
+    pages = await get(owner, "pages?hosting[eq]=true")
+    assert [row["path"] for row in pages] == ["/h"]
 
 
 @pytest.mark.usefixtures("website")

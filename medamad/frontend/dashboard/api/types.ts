@@ -36,6 +36,9 @@ export interface Website {
   limitsReached?: string[];
 }
 
+/** What becomes of hits from networks of hosting providers. */
+export type HostingRule = "count" | "count apart" | "ignore";
+
 /** What counts on a website; null stands for what is configured. */
 /** A rule of what is left out of all figures. */
 export interface Exclusion {
@@ -52,6 +55,7 @@ export interface Exclusion {
 
 export interface WebsiteSettings {
   bots: "declared" | "strict" | "off" | null;
+  hosting: HostingRule | null;
   respect_gpc: boolean | null;
   blocked_networks: string[];
   blocked_countries: string[];
@@ -62,7 +66,11 @@ export interface WebsiteSettings {
   redact_hexadecimal: boolean;
   redact_emails: boolean;
   kept_parameters: string[];
-  configured: { bots: "declared" | "strict" | "off"; respect_gpc: boolean };
+  configured: {
+    bots: "declared" | "strict" | "off";
+    hosting: HostingRule;
+    respect_gpc: boolean;
+  };
 }
 
 /** What would become of the paths that are stored. */
@@ -155,6 +163,7 @@ export interface Summary {
   interval?: Bucket[];
   /** False where the server counts no visitors. */
   visitors_counted?: boolean;
+  hosting_known?: boolean;
 }
 
 /** A row of any statistic: its value is under the statistic's own name. */

@@ -15,6 +15,7 @@ import {
   type Filter,
   isDuration,
   isOfBehaviour,
+  isTruth,
   type Operator,
   TEXT_OPERATORS,
   takesMany,
@@ -29,7 +30,7 @@ const GROUPS = {
   visits: ["visit_referrer", "visit_utm_source", "visit_utm_medium", "visit_utm_campaign"],
   sources: ["referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"],
   places: ["country", "language"],
-  technology: ["browser", "os", "device"],
+  technology: ["browser", "os", "device", "hosting"],
   properties: ["prop_name", "prop_value"],
   behaviour: BEHAVIOUR,
 } as const satisfies Record<string, readonly Field[]>;
@@ -87,7 +88,7 @@ function EditorForm({ filter, apply }: Pick<Properties, "filter" | "apply">) {
     </label>
   );
   const known = filter?.field === field ? filter : undefined;
-  return isOfBehaviour(field) ? (
+  return isOfBehaviour(field) || isTruth(field) ? (
     <BehaviourForm key={field} filter={known} field={field} choice={choice} apply={apply} />
   ) : (
     <TextForm filter={filter} field={field} choice={choice} apply={apply} />
@@ -113,29 +114,31 @@ const OperatorChoice = ({ operators, value, choose }: OperatorChoiceProperties) 
   </label>
 );
 
-/** Compares what is a number, or whether a visit bounced. */
-function BehaviourForm({ filter, field, choice, apply }: FormProperties & { field: Behaviour }) {
-  const isBounce = field === "visit_bounce";
+type Simple = Behaviour | "hosting";
+
+/** Compares what is a number, or true or false. */
+function BehaviourForm({ filter, field, choice, apply }: FormProperties & { field: Simple }) {
+  const isChoice = isTruth(field);
   const inUnit = isDuration(field) ? 1000 : 1;
   const known = filter?.values[0];
   const [operator, setOperator] = useState<Operator>(filter?.operator ?? BOUNDS[0]);
-  const [bounced, setBounced] = useState(known ?? "true");
-  const [typed, setTyped] = useState(known && !isBounce ? String(Number(known) / inUnit) : "");
-  const value = isBounce ? bounced : typed && String(Math.round(Number(typed) * inUnit));
+  const [truth, setTruth] = useState(known ?? "true");
+  const [typed, setTyped] = useState(known && !isChoice ? String(Number(known) / inUnit) : "");
+  const value = isChoice ? truth : typed && String(Math.round(Number(typed) * inUnit));
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     if (!value) return;
     (event.currentTarget as Element).closest("dialog")?.close();
-    apply({ field, operator: isBounce ? "eq" : operator, values: [value] });
+    apply({ field, operator: isChoice ? "eq" : operator, values: [value] });
   };
   return (
     <form class="form filter-form" onSubmit={submit}>
       <div class="filter-choices">
         {choice}
-        {isBounce ? (
+        {isChoice ? (
           <label class="field">
             <span>{t("filters.value")}</span>
-            <select value={bounced} onChange={(event) => setBounced(event.currentTarget.value)}>
+            <select value={truth} onChange={(event) => setTruth(event.currentTarget.value)}>
               {["true", "false"].map((name) => (
                 <option key={name} value={name}>
                   {wordOf(field, name)}
@@ -147,7 +150,7 @@ function BehaviourForm({ filter, field, choice, apply }: FormProperties & { fiel
           <OperatorChoice operators={BOUNDS} value={operator} choose={setOperator} />
         )}
       </div>
-      {!isBounce && (
+      {!isChoice && (
         <label class="field">
           <span>{t(inUnit === 1 ? "filters.number" : "filters.seconds")}</span>
           <input
@@ -163,7 +166,11 @@ function BehaviourForm({ filter, field, choice, apply }: FormProperties & { fiel
         </label>
       )}
       <p class="filter-notes soft">
-        {t(isBounce ? "measure.visit_bounce_percentage-title" : `filters.about.${field}`)}
+        {t(
+          field === "visit_bounce"
+            ? "measure.visit_bounce_percentage-title"
+            : `filters.about.${field}`,
+        )}
       </p>
       <button type="submit" class="button main" disabled={!value}>
         {t("filters.apply")}
@@ -173,7 +180,8 @@ function BehaviourForm({ filter, field, choice, apply }: FormProperties & { fiel
 }
 
 function TextForm({ filter: edited, field, choice, apply }: FormProperties) {
-  const filter = edited && !isOfBehaviour(edited.field) ? edited : undefined;
+  const filter =
+    edited && !isOfBehaviour(edited.field) && !isTruth(edited.field) ? edited : undefined;
   const [operator, setOperator] = useState<Operator>(filter?.operator ?? "eq");
   const isList = takesMany(operator);
   const [values, setValues] = useState(isList ? (filter?.values ?? []) : []);

@@ -2,7 +2,14 @@
 
 import { duration, locale, t } from "../i18n/index.ts";
 import { wordOf } from "../panels/words.ts";
-import { type Field, type Filter, isDuration, type Operator, takesMany } from "../view/filters.ts";
+import {
+  type Field,
+  type Filter,
+  isDuration,
+  isTruth,
+  type Operator,
+  takesMany,
+} from "../view/filters.ts";
 
 /** Whether an operator compares whole values, which have translated names. */
 export function comparesWhole(operator: Operator): boolean {
@@ -23,7 +30,7 @@ export function valuesInWords({ field, operator, values }: Filter): string {
 
 /** Return the sentence of a filter with places for its field and its value. */
 export function sentenceOf({ field, operator }: Filter): string {
-  return field === "visit_bounce" ? "{value}" : t(`filters.chip.${operator}`);
+  return isTruth(field) ? "{value}" : t(`filters.chip.${operator}`);
 }
 
 /** Return a filter as a sentence. */

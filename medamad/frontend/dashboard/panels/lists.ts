@@ -25,6 +25,7 @@ export type ListingName =
   | "browsers"
   | "os"
   | "devices"
+  | "hosting"
   | "properties"
   | "values";
 
@@ -147,6 +148,7 @@ export const LISTINGS: Record<ListingName, Listing> = {
   browsers: listing("browsers", "browser", "browser"),
   os: listing("os", "os", "os"),
   devices: listing("devices", "device", "device"),
+  hosting: listing("hosting", "hosting", "hosting"),
   properties: listing("properties", "name", "prop_name", EVENTS),
   values: listing("values", "value", "prop_value", EVENTS),
 };

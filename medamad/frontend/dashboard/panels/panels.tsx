@@ -8,7 +8,7 @@ import { Icon } from "../ui/icon.tsx";
 import { later } from "../ui/lazy.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { useStatistic, useViewing } from "../view/page-state.ts";
-import { keepsVisits, VISITS } from "../view/visits.ts";
+import { keepsVisits, knowsHosting, VISITS } from "../view/visits.ts";
 import { Back, Frame } from "./frame.tsx";
 import { CAMPAIGNS, LISTINGS, type ListingName, tabLabel } from "./lists.ts";
 import { Rows } from "./rows.tsx";
@@ -47,7 +47,12 @@ export function Panels() {
         <Panel
           title={t("panels.technology")}
           kept="technology"
-          names={["browsers", "os", "devices"]}
+          names={[
+            "browsers",
+            "os",
+            "devices",
+            ...(knowsHosting.value ? (["hosting"] as const) : []),
+          ]}
         />
         <LowerPanels />
       </div>

@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 import { type Key, language, locale, t } from "../i18n/index.ts";
 import { nameOf } from "../ui/hostnames.ts";
-import { type Field, ofViews } from "../view/filters.ts";
+import { type Field, isTruth, ofViews } from "../view/filters.ts";
 
 type Names = typeof import("names").default;
 
@@ -47,7 +47,7 @@ export function fullWordOf(field: Field, value: string): string {
 /** Return the name of a field's value. */
 export function wordOf(field: Field, value: string): string {
   if (value === "") return t(ofViews(field) === "referrer" ? "panels.direct" : "panels.none");
-  if (field === "visit_bounce") return t(`filters.bounced.${value as "true" | "false"}`);
+  if (isTruth(field)) return t(`filters.${field}.${value as "true" | "false"}`);
   if (field === "goal") return goalNames.value[value] ?? value;
   if (value === "(other)") return t("panels.other");
   if (value === "Unknown" && MAY_BE_UNKNOWN.includes(field)) return t("panels.unknown");

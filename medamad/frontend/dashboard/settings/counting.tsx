@@ -13,6 +13,7 @@ import { Refusal, Trouble } from "../ui/trouble.tsx";
 import { useSaving } from "./form-state.ts";
 
 const BOTS = ["declared", "strict", "off"] as const;
+const HOSTING = ["count", "count apart", "ignore"] as const;
 /** The settings that are lists, in the order of the form, each with an example. */
 const LISTS = {
   blocked_networks: "203.0.113.0/24",
@@ -102,6 +103,13 @@ function CountingForm({ hostname, isDemo, path, settings, onClose }: FormPropert
           configured={t(`counting.bots-${configured.bots}`)}
           choices={BOTS.map((name) => [name, t(`counting.bots-${name}`)])}
           onChoose={(bots) => set({ bots })}
+        />
+        <Choice
+          label={t("counting.hosting")}
+          value={chosen.hosting}
+          configured={t(`counting.hosting-${configured.hosting}`)}
+          choices={HOSTING.map((name) => [name, t(`counting.hosting-${name}`)])}
+          onChoose={(hosting) => set({ hosting })}
         />
         <Choice
           label="Global Privacy Control"

@@ -24,6 +24,7 @@ export const FIELDS = [
   "browser",
   "os",
   "device",
+  "hosting",
   "prop_name",
   "prop_value",
   ...BEHAVIOUR,
@@ -52,6 +53,11 @@ export function isOfBehaviour(field: Field): field is Behaviour {
   return BEHAVIOUR.includes(field as Behaviour);
 }
 
+/** Fields whose values are true and false. */
+export function isTruth(field: Field): field is "visit_bounce" | "hosting" {
+  return field === "visit_bounce" || field === "hosting";
+}
+
 /** Fields whose values are milliseconds. */
 export function isDuration(field: Field): boolean {
   return field.endsWith("duration");
@@ -61,7 +67,7 @@ export function isDuration(field: Field): boolean {
 function fits({ field, operator, values: [value = ""] }: Filter): boolean {
   const condition = `${operator} ${value}`;
   if (field === "goal") return operator === "eq";
-  if (field === "visit_bounce") return /^eq (true|false)$/.test(condition);
+  if (isTruth(field)) return /^eq (true|false)$/.test(condition);
   return isOfBehaviour(field) ? /^[gl]te \d{1,15}$/.test(condition) : !/^.te /.test(condition);
 }
 
@@ -132,7 +138,7 @@ export function excludes(operator: Operator): boolean {
 /** The filter that lets through what another one does not, if there is one. */
 export function negated(filter: Filter): Filter | undefined {
   const { field, operator, values } = filter;
-  if (field === "visit_bounce") return { ...filter, values: [String(values[0] !== "true")] };
+  if (isTruth(field)) return { ...filter, values: [String(values[0] !== "true")] };
   // Whether a goal was reached is all that can be asked of it. What lasted an unknown time is
   // neither within bounds nor beyond them.
   if (field === "goal" || isOfBehaviour(field)) return undefined;

@@ -11,7 +11,7 @@ import { readView, type View, writeView } from "./address.ts";
 import { comparedWith } from "./comparison.ts";
 import { writeFilters } from "./filters.ts";
 import { ownZone, type Span, spanUntilNow, writeSpan } from "./periods.ts";
-import { countsVisitors, keepsVisits, VISITS } from "./visits.ts";
+import { countsVisitors, keepsVisits, knowsHosting, VISITS } from "./visits.ts";
 
 export interface Viewing {
   hostname: string;
@@ -89,11 +89,14 @@ export function useStatistic<T>(
   useEffect(() => {
     if (isRefused) keepsVisits.value = false;
   }, [isRefused]);
-  const { visitors_counted: counted = true } = (answer.data ?? {}) as Partial<Summary>;
+  const { visitors_counted: counted = true, hosting_known: hosting = false } = (answer.data ??
+    {}) as Partial<Summary>;
   const isSummary = name === "summary" && answer.data !== undefined && !answer.isStale;
   useEffect(() => {
-    if (isSummary) countsVisitors.value = counted;
-  }, [isSummary, counted]);
+    if (!isSummary) return;
+    countsVisitors.value = counted;
+    if (VISITS in parameters) knowsHosting.value = hosting;
+  }, [isSummary, counted, hosting]);
   return isRefused ? { ...answer, error: undefined, isLoading: true } : answer;
 }
 

@@ -12,6 +12,9 @@ export const keepsVisits = signal(true);
 /** Whether the server counts visitors; otherwise visits take their place. */
 export const countsVisitors = signal(true);
 
+/** Whether the server knows networks of hosting providers. */
+export const knowsHosting = signal(false);
+
 /** The parameter that adds figures of visits. */
 export const VISITS = "visits";
 

@@ -4,6 +4,7 @@ import { t } from "../i18n/index.ts";
 import { Filled } from "../ui/filled.tsx";
 
 const REASONS = [
+  "hosting",
   "spam",
   "blocked",
   "origin",

@@ -186,6 +186,10 @@ export const KNOWN: Answers = {
   ],
   os: [{ os: "Linux", ...ALL }],
   devices: [{ device: "Desktop", ...ALL }],
+  hosting: [
+    { hosting: "false", ...TEN },
+    { hosting: "true", ...TWO },
+  ],
   properties,
   goals: [],
 };

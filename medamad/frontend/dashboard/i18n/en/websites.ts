@@ -99,6 +99,8 @@ export const websites = {
     "Have you excluded this browser? To count it again, open a page of the website with {fragment} at the end of its address.",
   "reason.bot":
     "Crawlers, monitoring services and headless browsers aren’t counted. {setting} in the configuration decides which of them are detected.",
+  "reason.hosting":
+    "The sender’s network belongs to a hosting provider, and such networks don’t count.",
   "reason.country": "The website’s settings exclude this country.",
   "reason.path": "The website’s settings exclude this page.",
   "reason.spam": "The referrer is on the referrer spam list.",
