@@ -230,6 +230,11 @@ async def test_views_from_hosting_networks_count_apart_or_not_at_all(
     await house.pipeline.robots.write()
     days = house.store.robots.of(website.number, None, None)
     assert [*days.counts.values()] == ([robots] if robots else [])
+    files = [file for file in house.folder.rglob("*") if file.is_file()]
+    written = b"".join(file.read_bytes() for file in files)
+    for address in ("198.51.100.7", "2001:db8::7"):
+        assert address.encode() not in written
+        assert address_of(address) not in written
 
 
 @pytest_twisted.ensureDeferred

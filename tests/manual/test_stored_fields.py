@@ -23,8 +23,9 @@ from medamad.storage.wal.visit_rules import LiveVisit
         (
             WebsiteSettings,
             (
-                "bots respect_gpc blocked_networks blocked_countries allowed_hosts excluded_paths"
-                " redacted_paths redact_uuids redact_hexadecimal redact_emails kept_parameters"
+                "bots hosting respect_gpc blocked_networks blocked_countries allowed_hosts"
+                " excluded_paths redacted_paths redact_uuids redact_hexadecimal redact_emails"
+                " kept_parameters"
             ),
         ),
         (Goal, "id name path event value revenue currency"),
