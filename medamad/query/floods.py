@@ -65,7 +65,7 @@ def floods(reader: Reader, query: Query, *, now_ms: int) -> Result[list[Flood]]:
     """Return the floods in a period, those with the most visits first.
 
     Each has `filters`, which are those of a query; the hours from `start` to `end` in which its
-    visits began; the `visits` that match, with their `pageviews`; and how many `usual_visits` match
+    visits began; the `visits` that match, with their `views`; and how many `usual_visits` match
     in such hours without a flood. There is none without four days to compare with.
     """
     search = _Search.of(reader, query, now_ms)
@@ -159,7 +159,7 @@ class _Search:
             "start": second_as_text(int(edges_ms[span.begin]) // 1000),
             "end": second_as_text(int(edges_ms[span.end]) // 1000 - 1),
             "visits": int(sums.visits.sum()),
-            "pageviews": int(sums.views.sum()),
+            "views": int(sums.views.sum()),
             "usual_visits": round(usual),
         }
 

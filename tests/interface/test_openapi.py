@@ -121,6 +121,7 @@ OURS = {
     "GET /websites/{hostname}/settings/export",
     "POST /websites/{hostname}/settings/import",
     "GET /websites/{hostname}/exclusions",
+    "GET /websites/{hostname}/suggestions",
     "POST /websites/{hostname}/exclusions",
     "DELETE /websites/{hostname}/exclusions/{exclusion}",
     "GET /websites/{hostname}/funnels",
@@ -167,6 +168,7 @@ QUERIES = {
     "/websites": {"summary"},
     "/websites/{hostname}/annotations": {"start", "end", "timezone"},
     "/websites/{hostname}/exclusions": {"timezone"},
+    "/websites/{hostname}/suggestions": {"start", "end"},
     "/websites/{hostname}/settings/preview": {"settings"},
     "/website/{hostname}/summary": {"start", "end", "previous", "interval", "timezone", "visits"}
     | FILTERS

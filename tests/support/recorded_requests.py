@@ -797,6 +797,10 @@ def _exclusions() -> Iterator[Ask]:
         yield change(f"leave out {name}", "POST", exclusions, body)
     yield _read("exclusions", f"{exclusions}?timezone=Europe/Berlin")
     yield _read("what is not left out", "/api/website/past.example/summary?visits=true")
+    suggested = "/api/websites/past.example/suggestions"
+    yield _read("suggestions of exclusions", f"{suggested}?{MARCH}")
+    yield _read("suggestions of a long period", f"{suggested}?start=2020-01-01T00:00:00Z")
+    yield _read("suggestions by a share link", suggested, "none", X_Medamad_Share="<share>")
     yield _read("exclusions by a share link", exclusions, "none", X_Medamad_Share="<share>")
     yield _read("exclusions without a login", exclusions, "none")
     yield _read("exclusions of an unknown website", "/api/websites/unknown.example/exclusions")

@@ -266,7 +266,7 @@ def is_for_something_else(address: Address, method: str, state: State) -> bool:
     """Return whether a good token or share link does not go as far as this."""
     words = state.shown.split(" ")
     is_hidden = address.path.startswith("/user/reports") or re.search(
-        "/(alerts|exclusions|settings)", address.path
+        "/(alerts|settings|exclusions|suggestions)", address.path
     )
     if state.scheme == "token":
         allowed = {Scope.FULL}

@@ -55,7 +55,7 @@ _RETURNING_IS_OFF: Final = (
 _VISITS_ARE_OFF: Final = "visits are switched off in the configuration ([events] visits)"
 
 
-def _check_visits(call: Call) -> None:
+def check_visits(call: Call) -> None:
     """Raise NotFound if visits are switched off."""
     if not call.backend.store.settings.visits.is_on:
         raise NotFound(_VISITS_ARE_OFF)
@@ -205,7 +205,7 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
         chosen = parameters.boolean(variant.parameter, default=not variant.value)
         report = variant.report if chosen is variant.value else report
     if statistic.is_of_visits:
-        _check_visits(call)
+        check_visits(call)
     query = query_from(call, website, statistic)
     _check_parameters_of_visits(call, query)
     return await respond(call, website, query, report)
@@ -213,7 +213,7 @@ async def list_rows(call: Call, hostname: str, statistic: Statistic) -> Response
 
 async def list_pages_beside(call: Call, hostname: str, step: Literal[1, -1]) -> Response:
     """Return the pages that came next after the views of a page, or before them."""
-    _check_visits(call)
+    check_visits(call)
     parameters, website = call.parameters, call.website(hostname)
     path = parameters.text("of")
     if not path:
@@ -257,7 +257,7 @@ async def preview_goal(call: Call, hostname: str) -> Response:
 
 async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
     """Return how many visits reached each step of a funnel."""
-    _check_visits(call)
+    check_visits(call)
     website = call.website(hostname)
     query = _query_without_rows(call, website)
     definitions = _goals(call, website)
@@ -267,7 +267,7 @@ async def show_funnel(call: Call, hostname: str, funnel: str) -> Response:
 
 async def preview_funnel(call: Call, hostname: str) -> Response:
     """Return the steps that a funnel would have, without defining it."""
-    _check_visits(call)
+    check_visits(call)
     website = call.website(hostname)
     query = _query_without_rows(call, website)
     goals = call.parameters.json("definition", _FUNNEL).goals
@@ -289,7 +289,7 @@ async def list_changes(call: Call, hostname: str) -> Response:
             " rates, means and medians are not the sum of their parts"
         )
     if metric != VISITORS:
-        _check_visits(call)
+        check_visits(call)
     elif not call.backend.pipeline.rules.has_visitors:
         raise BadRequest("metric: visitors are not counted ([events] unique in the configuration)")
     goal = _wanted_goal(call, website, parameters.text("conversions"))

@@ -125,7 +125,7 @@ def left_out(views: list[Entry], rule: dict[str, Any]) -> tuple[float, float]:
     }
     of_flood = [view for view in views if view["flood"]]
     people = [view for view in views if not view["flood"] and view["id"] == view["visit"]]
-    assert sum(view["visit"] in matching for view in views) == rule["pageviews"]
+    assert sum(view["visit"] in matching for view in views) == rule["views"]
     return (
         sum(view["visit"] in matching for view in of_flood) / len(of_flood),
         sum(view["visit"] in matching for view in people) / len(people),

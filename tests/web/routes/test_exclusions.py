@@ -11,6 +11,7 @@ from medamad.accounts.shares import make_share
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Scope
 from medamad.domain.goals import MAX_EXCLUSIONS, Definitions, Exclusion
+from medamad.domain.hits import View
 
 EXCLUSIONS = "/websites/example.com/exclusions"
 AGENTS = {
@@ -235,3 +236,48 @@ async def test_only_the_account_and_full_tokens_see_and_change_them(
         assert removed.status == (204 if name == Scope.FULL else 403)
         if name == Scope.FULL:
             rule = await added(owner, **CHROME)
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_flood_is_suggested_until_it_is_left_out(server: Server, owner: Browser) -> None:
+    store, suggestions = server.store, "/websites/example.com/suggestions"
+    (website,) = store.websites.all()
+    hours = {NOW - 3_600 * back: 3 for back in range(1, 24 * 8)}
+    flood = {NOW - 3_600 * 50: 150, NOW - 3_600 * 49: 90}
+    for is_flood, visits in ((False, hours), (True, flood)):
+        views = [
+            View(
+                website=website.number,
+                time_ms=time_s * 1000,
+                beacon=f"{is_flood} {time_s} {number}",
+                path="/a,b" if is_flood else f"/{number}",
+                country="SG" if is_flood else "DE",
+                browser="Chrome",
+                first_today=True,
+                identity=f"{is_flood} {time_s} {number}".encode(),
+            )
+            for time_s, count in visits.items()
+            for number in range(count)
+        ]
+        await store.append(views)
+    (found,) = await get(owner, suggestions)
+    assert {name: found[name] for name in ("filters", "visits", "views", "usual_visits")} == {
+        "filters": "country[eq]=Singapore",
+        "visits": 240,
+        "views": 240,
+        "usual_visits": 0,
+    }
+    before = await get(owner, "/website/example.com/summary?visits=true")
+    assert before["current"]["visits"] == 240 + 3 * len(hours)
+    bounds = {name: found[name] for name in ("filters", "start", "end")}
+    exclusion = await added(owner, name="Flood", **bounds)
+    after = await get(owner, "/website/example.com/summary?visits=true")
+    assert after["current"]["visits"] == 3 * len(hours)
+    assert await get(owner, suggestions) == []
+    assert (await owner.ask("DELETE", f"{EXCLUSIONS}/{exclusion}")).status == 204
+    assert await get(owner, suggestions) == [found]
+    long_ago = "?end=2020-01-31T00:00:00Z"
+    assert await get(owner, suggestions + long_ago) == []
+    answer = await owner.ask("GET", f"{suggestions}?start=2020-01-01T00:00:00Z")
+    assert (answer.status, answer.error) == (400, "start: expected at most 92 days before the end")
