@@ -291,7 +291,7 @@ def _values(
     """
     excess = {value: visits - before.get(value, 0) * ratio for value, visits in now.items()}
     chosen: list[str] = []
-    for value in sorted(excess, key=lambda value: -excess[value]):
+    for value in sorted(excess, key=lambda value: (-excess[value], value)):
         if covered <= 0 or len(chosen) == MAX_VALUES:
             break
         chosen.append(value)

@@ -48,6 +48,8 @@ FILTERS = (
     ("duration[gte]=5000", "language[not_in]=German,French"),
     ("visitor=new",),
     ("goal=<goal>", "exit_page[neq]=/"),
+    ("hosting=true", "country[neq]=Brazil"),
+    ("hosting[eq]=false",),
     ("path=/nowhere",),
 )
 PERIODS = (
@@ -97,7 +99,7 @@ def finish(of: Any) -> Any:
 
 
 async def fill_store(daemon: Daemon) -> None:
-    """Store traffic of months, and views that belong to no visit."""
+    """Store traffic of months, views that belong to no visit, and a flood of an hour."""
     plan = TrafficPlan(until_ms=NOW * 1000, days=140, views=2_000)
     (website,) = await fill(daemon.store, plan, (SITE,))
     for number in range(20):
@@ -111,6 +113,24 @@ async def fill_store(daemon: Daemon) -> None:
         )
         await daemon.store.append([view])
     await daemon.store.append(list(busy_hours(website.number)))
+    flood = [
+        View(
+            website=website.number,
+            time_ms=(NOW - NOW % 3_600 - 100 * 3_600) * 1000 + number * 10_000,
+            beacon=f"flood {number}",
+            first_today=True,
+            path="/",
+            browser="Chrome",
+            os="Windows",
+            device="Desktop",
+            locale="en-GB",
+            country=("SG", "BR")[number % 2],
+            hosting=number % 3 > 0,
+            identity=f"flood {number}".encode(),
+        )
+        for number in range(150)
+    ]
+    await daemon.store.append(flood)
 
 
 @pytest.fixture(scope="module", params=["one server", "two shards"])
@@ -250,6 +270,14 @@ async def test_random_requests_have_the_same_answers(both: Both, count: int) -> 
     goals = both.daemon.store.goals.of(1).goals
     for _ in range(count):
         await both.ask(random_path(rng, rng.choice(goals).id))
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_flood_is_suggested_by_both(both: Both) -> None:
+    found = await both.ask(f"/api/websites/{SITE.hostname}/suggestions")
+    (flood,) = found.json
+    assert flood["filters"] == "country[in]=Brazil%2CSingapore"
+    assert (flood["visits"], flood["views"]) == (150, 150)
 
 
 @pytest_twisted.ensureDeferred
