@@ -61,6 +61,10 @@ _UNSEEN_BY_OTHERS: Final = 0.08
 """Page loads that the tracker does not see, for each that it does, by browser."""
 
 
+_HOSTING_OF_256: Final = 8
+"""How many people in 256 come from a network of a hosting provider."""
+
+
 @frozen(kw_only=True)
 class TrafficPlan:
     """How much traffic to invent: `views` views over the `days` days that end at `until_ms`."""
@@ -433,6 +437,7 @@ class _Visitor:
             country=person.place.country,
             locale=person.locale,
             host=self._host,
+            hosting=self._identity[0] < _HOSTING_OF_256,
             width_class=WidthClass.of(person.width_px),
             properties=site.view_properties.draw(random),
             identity=self._identity,

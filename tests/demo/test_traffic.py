@@ -88,6 +88,14 @@ def test_every_website_and_device_type_occurs(views: list[View]) -> None:
         assert len({getattr(view, attribute) for view in views}) > 2
 
 
+def test_some_people_come_from_hosting_networks_always(views: list[View]) -> None:
+    assert 0.005 < sum(view.hosting for view in views) / len(views) < 0.1
+    by_person: dict[bytes, set[bool]] = {}
+    for view in views:
+        by_person.setdefault(view.identity, set()).add(view.hosting)
+    assert max(map(len, by_person.values())) == 1
+
+
 def test_few_pages_have_most_of_the_views(views: list[View]) -> None:
     counts = sorted(Counter((view.website, view.path) for view in views).values(), reverse=True)
     assert sum(counts[: len(counts) // 4]) > len(views) / 2
