@@ -11,7 +11,7 @@ from support.log_failures import LoggedFailures
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import LogEvent, capturedLogs, formatEvent, globalLogPublisher
 
 from medamad.config.schema import Config, ConfigError
 from medamad.config.values import Endpoints, PathText
@@ -220,6 +220,36 @@ async def test_a_reload_that_a_stop_overtakes_applies_nothing(tmp_path: Path) ->
     await daemon.stopService()
     await reload
     assert notified.all == [READY, RELOADING, STOPPING]
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_reload_reads_networks_of_hosting_providers_again_unless_they_are_broken(
+    tmp_path: Path,
+) -> None:
+    calls, before = RecordedCalls(), config_in(tmp_path / "data")
+    backends: list[Backend] = []
+    networks = tmp_path / "clouds.txt"
+    networks.write_text("192.0.2.0/24\n", "utf-8")
+    events = msgspec.structs.replace(before.events, hosting_networks=PathText(str(networks)))
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+
+    daemon = daemon_of(evolve(before, events=events), calls, prepare=prepare)
+    daemon.startService()
+    await calls.first
+    pipeline, address = backends[0].pipeline, address_of("198.51.100.7")
+    assert address not in pipeline.rules.hosting
+    networks.write_text("192.0.2.0/24\n198.51.100.0/24\n", "utf-8")
+    await daemon.reload()
+    assert address in pipeline.rules.hosting
+    networks.write_text("198.51.100.0/24\nAS64496\n", "utf-8")
+    with capturedLogs() as logged:
+        await daemon.reload()
+    (error,) = [each["error"] for each in logged if "error" in each]
+    assert error.startswith(f"{networks}: line 2: expected an address or a network: 'AS64496'")
+    assert address_of("192.0.2.7") in pipeline.rules.hosting
+    await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred
