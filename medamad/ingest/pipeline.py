@@ -366,7 +366,8 @@ class Pipeline:
             width_class=WidthClass.of(load.width_px),
             first_today=load.first_today and rules.has_visitors,
             first_of_page=load.first_of_page and rules.has_visitors,
-            hosting=self._is_hosting(sender),
+            # Where they do not count, the view is from elsewhere.
+            hosting=rules.hosting_rule_of(own) == "count" and self._is_hosting(sender),
             happened_ms=arrival.happened_ms,
             visitor=arrival.visitor,
             properties=own.redaction.properties(load.properties),
