@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.instants import second_as_text
@@ -98,6 +98,8 @@ class _Search:
     usual: float
     """The visits of the days without floods."""
     gaps: Gaps
+    _known: dict[Filters, Counts] = field(factory=dict)
+    """What `_others` has counted."""
 
     @classmethod
     def of(cls, reader: Reader, query: Query, now_ms: int) -> "_Search | None":
@@ -179,6 +181,11 @@ class _Search:
 
     def _others(self, filters: Filters) -> Counts:
         """Count the visits that match filters in the hours without a flood."""
+        if filters not in self._known:
+            self._known[filters] = self._count_others(filters)
+        return self._known[filters]
+
+    def _count_others(self, filters: Filters) -> Counts:
         counts = self._counts(filters, None)
         of_floods = [self._counts(filters, span) for span in self.spans]
         return {
@@ -195,11 +202,11 @@ class _Search:
         groupings = [FirstViewText(field.dimension) for field in _FIELDS.values()]
         sums, _ = selected.visits_by_first_view(groupings, last=VISITS)
         counts: dict[str, Counter[str]] = {}
-        for (name, field), of_field in zip(_FIELDS.items(), sums, strict=True):
-            texts, counts[name] = reader.texts(field.dimension), Counter()
-            for code, visits in zip(of_field.codes.tolist(), of_field.visits.tolist(), strict=True):
+        for (name, of), found in zip(_FIELDS.items(), sums, strict=True):
+            texts, counts[name] = reader.texts(of.dimension), Counter()
+            for code, visits in zip(found.codes.tolist(), found.visits.tolist(), strict=True):
                 if visits:
-                    counts[name][field.namings[0](texts[code], reader.sources)] += visits
+                    counts[name][of.namings[0](texts[code], reader.sources)] += visits
         counts[HOSTING_FIELD] = Counter()
         for value in TRUTHS:
             only = (*filters, Filter(HOSTING_FIELD, "eq", (value,)))
