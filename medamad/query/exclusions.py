@@ -1,16 +1,20 @@
 """What the exclusions of a website leave out, day by day."""
 
 from datetime import tzinfo
-from typing import Any
+from typing import Any, Final
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.exported_settings import ExportedSettings
 from medamad.domain.goals import Definitions, Exclusion
+from medamad.domain.zones import DAY_MS
 from medamad.query.buckets import make_buckets
 from medamad.query.filters import parse_filters
 from medamad.query.period import Period, parse_period
 from medamad.query.reader import Reader
 from medamad.query.request import Query
+
+_LEAST_MS: Final = -(1 << 62)
+_GREATEST_MS: Final = 1 << 62
 
 
 def rule_of(exclusion: Exclusion, definitions: Definitions) -> Query:
@@ -37,6 +41,18 @@ def check_exported(settings: ExportedSettings) -> None:
 def rules_of(definitions: Definitions) -> tuple[Query, ...]:
     """Return the queries that select what is left out."""
     return tuple(rule_of(exclusion, definitions) for exclusion in definitions.exclusions)
+
+
+def rules_during(definitions: Definitions, period: Period) -> list[Query]:
+    """Return the rules that may leave something out of a period: visits go on after they began."""
+    return [
+        rule
+        for rule in rules_of(definitions)
+        if not period.is_outside(
+            _LEAST_MS if rule.period.start_ms is None else rule.period.start_ms,
+            _GREATEST_MS if rule.period.end_ms is None else rule.period.end_ms + DAY_MS,
+        )
+    ]
 
 
 def left_out_by_day(

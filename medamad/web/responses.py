@@ -217,17 +217,19 @@ PARTIAL: Final = b"X-Medamad-Partial"
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
-def partial_headers(gaps: Gaps) -> Headers:
+def partial_headers(gaps: Gaps, exclusions: int = 0) -> Headers:
     """Return the header that lists the gaps of a result, or nothing if there are no gaps.
 
     For each kind of gap it has the first and the last such day, as a dictionary (RFC 8941):
-    `figures="2025-01-01/2025-01-31"`.
+    `figures="2025-01-01/2025-01-31"`; and the number of exclusions, if there are any: `left-out=2`.
     """
     entries = [
         f'{gap.value}="{_date(days[0])}/{_date(days[-1])}"'
         for gap in Gap
         if (days := gaps.days(gap))
     ]
+    if exclusions:
+        entries.append(f"left-out={exclusions}")
     return ((PARTIAL, ", ".join(entries).encode("ascii")),) if entries else ()
 
 

@@ -40,6 +40,8 @@ def test_what_filters_match_is_left_out_and_counted_again(
     expect(dialog.get_by_role("alert")).to_be_visible()
     page.keyboard.press("Escape")
     expect(figure(page)).to_have_text("0")
+    note = page.get_by_role("note").filter(has_text="What exclusions match is left out")
+    expect(note).to_be_visible()
     page = dashboard.turn_to("settings/websites")
     page.get_by_role("button", name=f"Left out of {HOSTNAME}").click()
     dialog = page.get_by_role("dialog", name=f"Left out of {HOSTNAME}")
@@ -48,6 +50,7 @@ def test_what_filters_match_is_left_out_and_counted_again(
     expect(dialog.get_by_role("listitem")).to_have_count(0)
     page = dashboard.turn_to(PAGE)
     expect(figure(page)).to_have_text("12")
+    expect(note).to_have_count(0)
 
 
 def test_readers_of_a_share_link_cannot_leave_out_anything(

@@ -21,6 +21,7 @@ from medamad.query.comparison import (
     parse_metrics,
     parse_share,
 )
+from medamad.query.exclusions import rules_during
 from medamad.query.filters import VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
     GoalOptions,
@@ -151,7 +152,9 @@ async def respond(call: Call, website: Website, query: Query, report: RunReport)
         )
         cancellation.check()
         encoded = json_response(result.content)
-        encoded = evolve(encoded, headers=(*encoded.headers, *partial_headers(result.gaps)))
+        rules = rules_during(_goals(call, website), query.period)
+        partial = partial_headers(result.gaps, len(rules))
+        encoded = evolve(encoded, headers=(*encoded.headers, *partial))
         return gzipped(encoded) if coding == GZIP else encoded
 
     try:

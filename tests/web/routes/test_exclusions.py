@@ -139,6 +139,25 @@ async def test_what_is_left_out_is_in_no_figure_and_comes_back_exactly(owner: Br
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
+async def test_responses_say_how_many_exclusions_there_are(owner: Browser) -> None:
+    await added(owner, name="Before", end="2001-01-01T00:00:00Z", filters="path=/none")
+    await added(owner, **CHROME)
+    for period, partial in (
+        ("", "left-out=2"),
+        ("?start=2001-01-02T00:00:01Z", "left-out=1"),
+        ("?start=2001-01-01T23:59:59Z", "left-out=2"),
+    ):
+        for statistic in ("summary", "pages"):
+            answer = await owner.ask("GET", f"/website/example.com/{statistic}{period}")
+            assert answer.headers["x-medamad-partial"] == [partial]
+    for rule in await get(owner, EXCLUSIONS):
+        await owner.ask("DELETE", f"{EXCLUSIONS}/{rule['id']}")
+    answer = await owner.ask("GET", "/website/example.com/summary")
+    assert "x-medamad-partial" not in answer.headers
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
 async def test_a_period_leaves_out_the_visits_that_began_in_it(owner: Browser) -> None:
     await visit(owner, "Firefox", "/")
     await added(owner, name="Before", end="2001-01-01T00:00:00Z")

@@ -64,6 +64,7 @@ export const de: Catalogue = {
     "Normalerweise gibt es um diese Zeit Aufrufe. Ist das Skript noch auf den Seiten eingebunden?",
   "view.partial":
     "Für einige Tage vom {first} bis zum {last} sind nur noch Tagessummen vorhanden, die in manchen Zahlen fehlen. Ganze Tage ohne Filter sind am vollständigsten.",
+  "view.left-out": "Was Ausnahmen entspricht, fehlt in diesen Zahlen.",
   "view.no-visits-known":
     "Für einige Tage vom {first} bis zum {last} ist nicht bekannt, welche Aufrufe zu einem Besuch gehören. Sie fehlen in den Zahlen zu Besuchen.",
   "view.damaged":

@@ -66,6 +66,7 @@ export const fr: Catalogue = {
     "D’habitude, ce site est visité à cette heure. Le script est-il toujours dans ses pages ?",
   "view.partial":
     "Pour certains jours entre le {first} et le {last}, seuls les totaux quotidiens sont conservés ; certaines statistiques ne les comprennent donc pas. Les jours entiers sans filtre sont les plus complets.",
+  "view.left-out": "Ce que visent les exclusions ne figure pas dans ces chiffres.",
   "view.no-visits-known":
     "Pour certains jours entre le {first} et le {last}, on ne sait pas quelles pages vues forment une visite ; les chiffres des visites ne les comprennent donc pas.",
   "view.damaged":

@@ -59,6 +59,7 @@ export const zh: Catalogue = {
   "unvisited.why": "此网站平时在这个时段有浏览。脚本还在页面中吗？",
   "view.partial":
     "{first}至{last}期间，部分日期仅保留了每日合计，因此某些统计不包含这些日期。选择完整的日期且不使用筛选时，数据最为完整。",
+  "view.left-out": "这些数字不包含符合排除规则的内容。",
   "view.no-visits-known":
     "{first}至{last}期间，部分日期的浏览属于哪次访问不得而知，因此访问数据不包含这些日期。",
   "view.damaged":

@@ -1,5 +1,5 @@
 // Days that the responses on the page do not cover: only rollups remain, data is damaged, or visits
-// are unknown.
+// are unknown; and whether exclusions leave something out.
 
 import { computed, signal } from "@preact/signals";
 
@@ -15,7 +15,7 @@ export function notePartial(question: string, header: string | null): void {
 }
 
 /** Why days are not covered. */
-type Gap = "totals" | "damaged" | "visits";
+type Gap = "totals" | "damaged" | "visits" | "exclusions";
 
 /** The first and last day that something on the page does not cover, as dates, by the reason. */
 export const partialDays = computed(() => {
@@ -24,6 +24,7 @@ export const partialDays = computed(() => {
     totals: daysIn(header),
     damaged: daysIn(header, "damaged"),
     visits: daysIn(header, "visits"),
+    leavesOut: header.includes("left-out"),
   };
 });
 
@@ -34,7 +35,7 @@ export function lacksVisits(header: string | null): boolean {
 
 function gapOf(entry: string): Gap {
   const [name = ""] = entry.trim().split("=", 1);
-  return name === "damaged" || name === "visits" ? name : "totals";
+  return /^(damaged|visits|exclusions)$/.test(name) ? (name as Gap) : "totals";
 }
 
 /** The first and last day that the daemon named for a reason. */

@@ -6,7 +6,7 @@ import { partialDays } from "../state/partial.ts";
 import { dateLabel } from "./spans.ts";
 
 export function PartialNote() {
-  const { totals, damaged, visits } = partialDays.value;
+  const { totals, damaged, visits, leavesOut } = partialDays.value;
   return (
     <>
       {damaged && (
@@ -25,6 +25,11 @@ export function PartialNote() {
             first: dateLabel(visits.first),
             last: dateLabel(visits.last),
           })}
+        </p>
+      )}
+      {leavesOut && (
+        <p class="partial-note soft" role="note">
+          {t("view.left-out")}
         </p>
       )}
     </>

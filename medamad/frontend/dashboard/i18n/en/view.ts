@@ -19,6 +19,7 @@ export const view = {
   "unvisited.why": "This website usually has views at this time. Is the script still on its pages?",
   "view.partial":
     "For some days from {first} to {last}, only daily totals remain, so some statistics leave them out. Whole days without filters are the most complete.",
+  "view.left-out": "What exclusions match is left out of these figures.",
   "view.no-visits-known":
     "For some days from {first} to {last}, it isn’t known which views belong to one visit, so figures of visits leave them out.",
   "view.damaged":
