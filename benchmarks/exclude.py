@@ -1,0 +1,116 @@
+"""Statistics over HTTP with three exclusions and without, compared with how fast they are to be.
+
+    python benchmarks/exclude.py [--views 10000000] [--repeat 21] [--data DIR] [--out DIR]
+
+Without filters, 30 ms; under filters, twice the time that it takes without exclusions. The first
+request of each finds what is left out; the others find what it kept. Both are shown.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from content import HOSTNAME
+from daemon_setup import Daemon, address, asker, daemon_on, filled, folder_or_temporary
+from fill import add_plan, plan_of
+from measurements import OUT, Times, command, keep, machine
+from plan import DAY_MS
+from queries import ALL_TIME, MONTH, Filter, Query
+
+_UNFILTERED_MS: Final = 30.0
+_FILTERED_TIMES: Final = 2.0
+_EXCLUSIONS: Final = f"/api/websites/{HOSTNAME}/exclusions"
+_FILTERS: Final[tuple[tuple[Filter, ...], ...]] = (
+    (),
+    (("browser", "eq", "Firefox"),),
+    (("path", "contains", "/a"),),
+)
+
+
+def queries(until_ms: int) -> Iterator[tuple[str, bool]]:
+    """Return the URL path of each query, and whether it has filters."""
+    bounds = {"start_ms": until_ms - 30 * DAY_MS, "end_ms": until_ms - 1}
+    for where in ({"case": ALL_TIME}, {"case": MONTH, **bounds}):
+        for filters in _FILTERS:
+            wanted = {**where, "filters": filters}
+            has_filters = bool(filters)
+            yield address(Query("summary", **wanted)) + "&visits=true", has_filters
+            for statistic in ("pages", "referrers", "browsers"):
+                yield address(Query(statistic, limit=10, **wanted)) + "&visits=true", has_filters
+            for statistic in ("time", "entries", "exits", "properties"):
+                yield address(Query(statistic, limit=10, **wanted)), has_filters
+    by_day = Query("summary", by_day=True, previous=True, case=MONTH, **bounds)
+    yield address(by_day) + "&visits=true", False
+
+
+def rules(until_ms: int) -> Iterator[dict[str, str]]:
+    """Return three exclusions: a flood of a day, and two of all time."""
+    start, end = (
+        datetime.fromtimestamp((until_ms - days * DAY_MS) / 1000, UTC).isoformat()
+        for days in (20, 19)
+    )
+    yield {"name": "Flood", "filters": "browser=Chrome", "start": start, "end": end}
+    yield {"name": "Ours", "filters": "country=Germany&browser=Firefox"}
+    yield {"name": "Entries", "filters": "entry_page=/journal/frost&os=Linux"}
+
+
+def remove_all(daemon: Daemon) -> None:
+    """Remove all exclusions: an earlier run may have left some in a folder that is kept."""
+    owner = daemon.client()
+    for rule in owner.get(_EXCLUSIONS):
+        owner.request("DELETE", f"{_EXCLUSIONS}/{rule['id']}")
+
+
+def measure(folder: Path, until_ms: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """Return the times of each query without exclusions and with them."""
+    with daemon_on(folder) as (daemon, _), asker(daemon) as our:
+        remove_all(daemon)
+        without = {}
+        for path, _ in queries(until_ms):
+            our.ask(path)
+            without[path] = Times([our.ask(path)[1] for _ in range(repeat)]).figures["median_ms"]
+        for rule in rules(until_ms):
+            assert daemon.client().request("POST", _EXCLUSIONS, rule).status == 201  # noqa: PLR2004
+        for path, has_filters in queries(until_ms):
+            first_ms = our.ask(path)[1]
+            times = Times([our.ask(path)[1] for _ in range(repeat)])
+            yield {
+                "name": path.removeprefix(f"/api/website/{HOSTNAME}/"),
+                "target_ms": without[path] * _FILTERED_TIMES if has_filters else _UNFILTERED_MS,
+                "without_ms": without[path],
+                "first_ms": round(first_ms, 1),
+                **times.figures,
+            }
+        remove_all(daemon)
+
+
+def main() -> None:
+    """Fill, measure, print and write."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--views", type=int, default=10_000_000)
+    parser.add_argument("--repeat", type=int, default=21)
+    parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
+    parser.add_argument("--out", type=Path, default=OUT)
+    add_plan(parser)
+    arguments = parser.parse_args()
+    plan = plan_of(arguments, arguments.views)
+    rows = []
+    with folder_or_temporary(arguments.data) as kept:
+        place = filled(kept / str(plan.views), plan, is_fixed=arguments.until is not None)
+        for row in measure(place.folder, place.plan.until_ms, arguments.repeat):
+            rows.append(row)
+            mark = " " if row["median_ms"] <= row["target_ms"] else "!"
+            print(
+                f"{mark} {row['name'][:90]:90} {row['median_ms']:8.1f} ms"
+                f" (target {row['target_ms']:.0f}, without {row['without_ms']:.1f},"
+                f" first {row['first_ms']:.0f})",
+                flush=True,
+            )
+    result = {"machine": machine(), "command": command(), "views": plan.views, "queries": rows}
+    keep(arguments.out, "exclude", result)
+
+
+if __name__ == "__main__":
+    main()
