@@ -13,8 +13,9 @@ from support.query.snapshots import SOURCES, Cuts, MadeDay, snapshot_of
 
 from medamad.alerts.conditions import UNKNOWN, Findings, Looked, look
 from medamad.domain.alerts import Cause, ChangedPart, Facts, Part, Rule
-from medamad.domain.goals import Definitions, Goal
+from medamad.domain.goals import Definitions, Exclusion, Goal
 from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.exclusions import rules_of
 from medamad.query.request import Cancellation
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -39,7 +40,7 @@ def rule_of(kind: str, **members: object) -> Rule:
 
 
 def found(snapshot: Snapshot, rule: Rule, looked: Looked = LOOKED) -> Findings:
-    reader = EmbeddedReader(snapshot, SOURCES, Cancellation())
+    reader = EmbeddedReader(snapshot, SOURCES, Cancellation(), rules_of(looked.definitions))
     return look(reader, [rule], looked)["rule"]
 
 
@@ -106,6 +107,19 @@ def test_an_hour_is_compared_with_the_same_hour_of_earlier_weeks(
     without_visits = evolve(LOOKED, keeps_visits=False)
     rule = rule_of(kind, threshold=threshold)
     assert found(snapshot, rule, without_visits) == Findings(wanted)
+
+
+def test_what_is_left_out_is_no_spike() -> None:
+    flood = views(spread(NOON - HOUR, 500), browser="Flood")
+    snapshot = known_for(8, [*hours(180, *USUAL), *flood])
+    rule = rule_of("spike", threshold=50)
+    without_visits = evolve(LOOKED, keeps_visits=False)
+    assert found(snapshot, rule, without_visits).facts[""]["views"] == 680
+    left_out = Exclusion(id="x", name="Flood", filters=(("browser", "Flood"),), created=0)
+    without_flood = evolve(without_visits, definitions=Definitions((), (), (left_out,)))
+    begun_s = (NOON - HOUR) // 1000
+    facts = {"hour": begun_s, "views": 180, "usual": 100, "percent": 80}
+    assert found(snapshot, rule, without_flood) == Findings({"": facts})
 
 
 def test_it_says_which_parts_changed_when_it_begins() -> None:
