@@ -220,7 +220,7 @@ def agree_under_filters(period: Period, snapshot: Snapshot) -> None:
         selection = select(snapshot, Query(period, filters), Sources({}), Cancellation())
         exact = each_visit(selection)
         assert [rows(sums) for sums in sum_visits(selection, KINDS)] == sums_of_each(exact)
-        groups = [visits.numbers.tolist() for visits, _ in visits_in_groups(selection)]
+        groups = [visits.numbers.tolist() for visits in visits_in_groups(selection)]
         assert sorted(chain(*groups)) == sorted(exact)
 
     def answers(filters: tuple[Filter, ...]) -> list[Any]:

@@ -15,7 +15,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, PartViews
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import SelectedViews
-from medamad.query.embedded.visit_groups import selecting_views, visits_in_groups
+from medamad.query.embedded.visit_groups import visits_in_groups
 from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
@@ -184,8 +184,8 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
         return search.reaching_first(selection.parts_in_period())
 
     # Without a filter, no others can reach the first goal.
-    find_views = reaching_first if selection.filter.matches_all else selecting_views
-    for visits, _ in visits_in_groups(selection, find_views):
+    find_views = reaching_first if selection.filter.matches_all else None
+    for visits in visits_in_groups(selection, find_views):
         counts += _count_steps(visits, search)
     return counts
 

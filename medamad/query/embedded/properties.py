@@ -95,7 +95,7 @@ def _visits_by_label(selection: Selection, labels: "_Labels") -> NDArray[np.int6
     """Return in how many selected visits there were events with each label, shape (n,)."""
     counts = np.zeros(labels.size, np.int64)
     mask = np.ones(len(labels.of_code), np.bool_) if labels.mask is None else labels.mask
-    for visits, _ in visits_in_groups(selection):
+    for visits in visits_in_groups(selection):
         own = visits.part.own
         rows = np.flatnonzero(mask.take(own.property)) if len(own) else ()
         if not len(rows):

@@ -155,7 +155,7 @@ def _matching_groups(
 ) -> Iterator[PartVisits]:
     """Return the visits of some views that pass some tests."""
     everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
-    for visits, _ in visits_in_groups(everything, find_views):
+    for visits in visits_in_groups(everything, find_views):
         yield tests.passing(visits)
 
 

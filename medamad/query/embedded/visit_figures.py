@@ -85,7 +85,7 @@ def count_reached(
             [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
         )
     counts = no_counts(search, buckets)
-    for visits, _ in visits_in_groups(selection):
+    for visits in visits_in_groups(selection):
         add_counts(visits, search.have_reached(visits), selection.period, buckets, counts)
     return counts
 

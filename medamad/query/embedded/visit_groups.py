@@ -7,7 +7,7 @@ views of those that several parts have something of, the shared ones, are gather
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -45,59 +45,31 @@ from medamad.storage.segments.visit_numbers import (
 
 FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
 
-_NO_ROWS: Final = np.zeros(0, np.intp)
-
-
-def selecting_views(selection: Selection) -> Iterator[SelectedViews]:
-    """Return selected views, of each selected visit one or more."""
-    if selection.filter.only_visits is None:
-        yield from selection.views()
-        return
-    for part in selection.parts_in_period():
-        selected = selecting_views_of(part, selection)
-        if selected is not None:
-            yield selected
-
-
-def selecting_views_of(part: ViewColumns, selection: Selection) -> SelectedViews | None:
-    """Return the same of a part, None if there are none."""
-    visits = selection.filter.only_visits
-    if not isinstance(visits, FoundVisits):
-        return selection.filter.select(part, selection.period, selection.snapshot)
-    # The first view of each visit that began in the period is one of them.
-    begins = visits.begins_in(part)
-    return SelectedViews(part, begins) if len(begins) else None
-
 
 def visits_in_groups(
-    selection: Selection, find_views: FindViews = selecting_views, begun: Period | None = None
-) -> Iterator[tuple[PartVisits, SelectedViews]]:
+    selection: Selection, find_views: FindViews | None = None
+) -> Iterator[PartVisits]:
     """Return the visits that have a selected view and began in the period, in groups.
 
-    Each visit is in one group, which is of one part with all views and events of the visits. With
-    the visits come the selected views of that part. `find_views` selects other views than
-    `selecting_views`, and `begun` is another period.
+    Each visit is in one group, which is of one part with all views and events of the visits.
+    `find_views` selects other views than the selection.
     """
-    period = selection.period if begun is None else begun
+    period, texts = selection.period, selection.snapshot.texts
     found = selection.filter.only_visits
-    if find_views is selecting_views and isinstance(found, FoundVisits):
-        for visits in found.groups(period):
-            yield visits, SelectedViews(visits.part, visits.begins)
+    if find_views is None and isinstance(found, FoundVisits):
+        yield from found.groups(period)
         return
     # A visit that began in the period has a selected view then.
-    are_all = selection.filter.matches_all and find_views is selecting_views and begun is None
-    texts = selection.snapshot.texts
-
-    def visits_of(selected: SelectedViews, left_out: Numbers) -> PartVisits:
-        if are_all:
-            return all_visits(texts, selected.part, left_out)
-        return visits_with(texts, selected, left_out)
-
+    are_all = selection.filter.matches_all and find_views is None
     for among, others in of_whole_visits(selection):
-        for selected in find_views(among):
-            visits = visits_of(selected, others).begun_in(period)
+        for selected in among.views() if find_views is None else find_views(among):
+            if are_all:
+                visits = all_visits(texts, selected.part, others)
+            else:
+                visits = visits_with(texts, selected, others)
+            visits = visits.begun_in(period)
             if len(visits):
-                yield visits, selected
+                yield visits
 
 
 def of_whole_visits(selection: Selection) -> Iterator[tuple[Selection, Numbers]]:
@@ -323,8 +295,6 @@ class FoundVisits:
     """
     _shared: list[PartVisits] = field(factory=list, init=False)
     """The groups of gathered views."""
-    _numbers: Numbers = field(default=NO_NUMBERS, init=False)
-    """The numbers of their visits, ascending."""
     _views: Numbers = field(default=NO_NUMBERS, init=False)
     """The sequence numbers of the views of their visits, ascending."""
     _masks: dict[int, RowMask] = field(factory=dict, init=False)
@@ -337,15 +307,6 @@ class FoundVisits:
             begun = visits.begun_in(period)
             if len(begun):
                 yield begun
-
-    def begins_in(self, part: ViewColumns) -> NDArray[np.intp]:
-        """Return the rows of the first views that a part has, ascending."""
-        self._complete()
-        rows = find_ascending(part, self._numbers)[1]
-        own = self._own_of(part)
-        # Sorting what is sorted, as nearly here, takes one look at each.
-        begins = _NO_ROWS if own is None else own.begins.astype(np.intp)
-        return np.sort(np.concatenate([begins, rows]), kind="stable")
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a view of the visits, without looking at its views."""
@@ -389,7 +350,6 @@ class FoundVisits:
                 own[visits.part.sequence_bounds[0]] = _OwnVisits.of(visits)
             yield visits
         self._own, self._shared = own, shared
-        self._numbers = joined_numbers(visits.numbers for visits in shared)
         self._views = joined_numbers(
             sequences_of(visits.part, np.flatnonzero(visits.mask().unpacked())) for visits in shared
         )

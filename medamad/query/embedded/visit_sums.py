@@ -81,7 +81,7 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
             for whole, left_out in zip(*(sum_visits(each, kinds) for each in apart), strict=True)
         ]
     if not selection.filter.matches_all:
-        return collect((visits for visits, _ in visits_in_groups(selection)), kinds)
+        return collect(visits_in_groups(selection), kinds)
     settled = settled_in(selection.snapshot, selection.period, selection.cancellation)
     if settled is None:
         return _sum_all(selection, kinds)
