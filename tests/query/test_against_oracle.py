@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.query.hits import NOON, event
 from support.query.list_reader import ListReader
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
@@ -132,6 +133,32 @@ def test_what_rules_leave_out_is_in_no_statistic(endpoint: str, rules: int) -> N
         for _ in range(3):
             traffic = RandomTraffic(rng, MOMENTS[0], "day")
             check(traffic, (300, 100), cuts, endpoint, rules=rules)
+
+
+@pytest.mark.parametrize("endpoint", ["properties", "goals"])
+@pytest.mark.parametrize(
+    ("rule", "left"),
+    [
+        ([("prop_value", "pro")], 1),
+        ([("start", "2024-01-01T12:00:02Z")], 1),
+        ([("path[neq]", "/a")], 0),
+        ([("path", "/a")], 3),
+        ([("path", ""), ("prop_name", "plan")], 0),
+        ([("visit_views[gte]", "1")], 3),
+    ],
+)
+def test_events_without_a_view_are_left_out_one_by_one(
+    endpoint: str, rule: list[tuple[str, str]], left: int
+) -> None:
+    # The view of the last one is unknown.
+    events = [event(1, plan="free", other="x"), event(2, plan="pro"), event(3, 10**9, plan="pro")]
+    now_ms = NOON + 10_000
+    oracle = Oracle([], events, source_of=SOURCES.name_of, now_ms=now_ms, goals=GOALS)
+    reader = reader_of(snapshot_of([], events, Cuts()), SOURCES, [query_from(rule)])
+    found = answer(reader, endpoint, [], now_ms=now_ms)
+    assert found == oracle.without([rule]).answer(endpoint, [])
+    if endpoint == "properties":
+        assert sum(row["events"] for row in found if row["name"] == "plan") == left
 
 
 @pytest.mark.parametrize("endpoint", [*ENDPOINTS, *GOAL_ENDPOINTS])

@@ -108,7 +108,7 @@ def agree(rules: Sequence[Pairs], now_ms: int, snapshot: Snapshot) -> tuple[int,
     return len(whole.views) - len(oracle.views), again
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(12))])
+@pytest.mark.parametrize("seed", [6, *(pytest.param(n, marks=pytest.mark.slow) for n in range(12))])
 @pytest_twisted.ensureDeferred
 async def test_what_rules_leave_out_stays_exact_while_hits_arrive(
     open_store: OpenStore, seed: int
