@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from datetime import UTC
 from itertools import count, product
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from medamad.clickhouse.tables import Layout, create_tables, day_of
 from medamad.cluster.settling import Settling, touch
 from medamad.query.clickhouse.engine import ClickHouseEngine
 from medamad.query.clickhouse.reader import ClickHouseReader
+from medamad.query.exclusions import left_out_by_day
 from medamad.query.filters import FIELDS
 from medamad.query.request import Cancellation, Query
 
@@ -130,6 +132,25 @@ def test_what_rules_leave_out_is_in_no_statistic(cluster: Cluster, endpoint: str
     traffic = RandomTraffic(rng, rng.choice(MOMENTS), "day")
     for rules in (1, 3):
         check(cluster, traffic, (100, 40), [endpoint] * 2, rules)
+
+
+def test_what_each_rule_leaves_out_is_known(cluster: Cluster) -> None:
+    rng, left_out = random.Random(5), 0  # noqa: S311
+    traffic = RandomTraffic(rng, MOMENTS[0], "day")
+    views = traffic.views(80)
+    events = traffic.events(30, views)
+    website = cluster.next_website()
+    send(cluster.client, website, views, events, rng)
+    whole = Oracle(views, events, source_of=SOURCES.name_of, now_ms=0, goals=GOALS)
+    for rule in (traffic.rule() for _ in range(8)):
+        kept = {view["id"] for view in whole.without([rule]).views}
+        gone = [view for view in whole.views if view["id"] not in kept]
+        reader = cluster.reader(website, [query_from(traffic.rule())])
+        found = left_out_by_day(reader, query_from(rule), UTC, has_visits=True)
+        assert found["views"] == len(gone) == sum(day["views"] for day in found["interval"])
+        assert found["visits"] == len({view["visit"] for view in gone} - {0})
+        left_out += len(gone)
+    assert left_out
 
 
 def awkward_hits() -> tuple[list[Entry], list[Entry]]:
