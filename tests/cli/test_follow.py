@@ -137,6 +137,7 @@ def test_no_line_counts_twice_once_the_place_after_it_is_damaged(
 
 FIREFOX_129 = FIREFOX.replace("128", "129")
 PAGES = ("/", "/a", "/b?utm_source=mail", "/docs/c")
+FOLLOWED = f'192.0.2.1 - - [{{now}}] "GET /{{number}} HTTP/1.1" 200 1 "-" "{FIREFOX}"\n'
 STATISTICS = ("summary", "pages", "referrers", "sources", "browsers", "entries", "exits", "robots")
 
 
@@ -185,6 +186,30 @@ def test_people_count_as_in_an_import(daemon: Daemon, tmp_path: Path) -> None:
     for address in (b"192.0.2.", b"198.51.100.", b"2001:db8", b"\xc0\x00\x02\x01"):
         assert address not in stored
         assert address not in daemon.log.encode()
+
+
+def test_people_are_in_live_figures_and_under_the_daily_limits(tmp_path: Path) -> None:
+    with running(tmp_path / "daemon", configuration="[limits]\nnew_paths = 4\n") as daemon:
+        client, log = daemon.client(), tmp_path / "access.log"
+        client.add_website("example.com")
+        now = datetime.now(UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
+        log.write_text("".join(FOLLOWED.format(now=now, number=number) for number in range(9)))
+        assert once(daemon, log, "--website", "example.com", "--people").returncode == 0
+        live = client.get("/api/website/example.com/live", lists="true")
+        assert sum(row["pageviews"] for row in live["pages"]) == 9
+        rows = client.get("/api/website/example.com/pages", views="true")
+        assert sum(row["pageviews"] for row in rows) == 9
+        (other,) = [row["pageviews"] for row in rows if row["path"] == "(other)"]
+        assert other >= 5
+
+
+def test_a_line_that_was_imported_counts_again(daemon: Daemon, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(line(0, FIREFOX))
+    done = finished("import", daemon.data, "--website", "example.com", str(log))
+    assert done.returncode == 0, done.stderr
+    assert once(daemon, log, "--website", "example.com", "--people").returncode == 0
+    assert daemon.client().get("/api/website/example.com/summary")["current"]["pageviews"] == 2
 
 
 def test_people_whom_the_tracker_counts_too_are_warned_about(

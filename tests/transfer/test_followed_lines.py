@@ -102,6 +102,17 @@ def test_requests_from_hosting_networks_count_as_the_settings_say(sample: Any) -
     assert found("ignore", "count") == (2, 0, 0)
 
 
+def test_a_client_without_a_user_agent_is_a_robot_unless_the_format_has_none() -> None:
+    made = counter()
+    made.visitor_key = b"key"
+    empty = line(agent="-")
+    common = empty.removesuffix(' "-" "-"\n') + "\n"
+    made.count((empty + common * 2).encode())
+    found = made.take()
+    assert found.robots == {1: {DAY: {"Unknown": {"/a": 1}}}}
+    assert [(view.path, view.browser) for view in found.views] == [("/a", "Unknown")] * 2
+
+
 def test_a_new_website_counts_from_then_on() -> None:
     made = counter("")
     content = f"new.example:443 {line(agent=GPTBOT)}".encode()

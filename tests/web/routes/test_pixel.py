@@ -170,20 +170,25 @@ async def test_a_page_of_an_unknown_website_is_404(visitor: Browser) -> None:
 async def test_an_ignored_view_gets_an_image_and_a_reason(server: Server, visitor: Browser) -> None:
     rules = server.pipeline.rules
     server.pipeline.rules = evolve(
-        rules, respect_gpc=True, blocked=Networks([ip_network("198.51.100.0/24")])
+        rules,
+        respect_gpc=True,
+        blocked=Networks([ip_network("198.51.100.0/25")]),
+        hosting=Networks([ip_network("198.51.100.128/25")]),
+        hosting_rule="ignore",
     )
-    blocked = server.browser("198.51.100.7")
+    blocked, hosting = server.browser("198.51.100.7"), server.browser("198.51.100.207")
     for browser, further, target, reason in (
         (visitor, {"User-Agent": "Googlebot/2.1"}, PIXEL, "bot"),
         (visitor, {"Sec-GPC": "1"}, PIXEL, "gpc"),
         (visitor, {}, f"{PIXEL}?r=https://spam.example/", "spam"),
         (blocked, {}, PIXEL, "blocked"),
+        (hosting, {}, PIXEL, "hosting"),
     ):
         answer = await browser.ask("GET", target, headers=PAGE | further)
         image(answer)
         assert answer.header("X-Medamad-Ignored") == reason
     rows = await figures(server, "ignored")
-    assert {row["reason"] for row in rows} == {"bot", "gpc", "spam", "blocked"}
+    assert {row["reason"] for row in rows} == {"bot", "gpc", "spam", "blocked", "hosting"}
     assert (await figures(server, "summary"))["current"]["pageviews"] == 0
 
 

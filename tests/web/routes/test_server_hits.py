@@ -1,5 +1,6 @@
 """Hits that a server sends on behalf of visitors, with a token."""
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from twisted.internet.defer import Deferred
 
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Scope
+from medamad.ingest.networks import Networks
 from medamad.ingest.write_queue import QueueSettings
 
 HIT = "/api/event/hit"
@@ -202,6 +204,9 @@ async def test_an_unknown_country_code_counts_as_none(server: Server, owner: Bro
 @pytest_twisted.ensureDeferred
 async def test_the_servers_own_address_and_headers_are_ignored(server: Server) -> None:
     """As networks the operator has blocked, or other websites' pages, trackers are ignored."""
+    rules = server.pipeline.rules
+    hosting = Networks([ip_network("192.0.2.9/32")])
+    server.pipeline.rules = evolve(rules, hosting=hosting, hosting_rule="ignore")
     sender = await server_sender(server, peer="192.0.2.9")
     sender.headers["Origin"] = "https://elsewhere.example"
     answer = await sender.load(visitor="v")
