@@ -19,7 +19,7 @@ def test_the_numbers_that_are_stored_never_change() -> None:
     assert (Dimension.PROPERTY, Dimension.PROPERTY_NAME) == (16, 17)
     assert [(number.column, number.bytes) for number in ViewNumber] == [(38, 1), (39, 4)]
     assert tuple(ViewNumber) == (*NUMBERS_OF_HITS, ViewNumber.VISIT_OFFSET)
-    assert [flag.value for flag in ViewFlag] == [1, 2]
+    assert [flag.value for flag in ViewFlag] == [1, 2, 16]
     assert [(width.name, width.value) for width in WidthClass] == [
         ("UNKNOWN", 0),
         ("PHONE", 1),

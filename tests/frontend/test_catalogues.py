@@ -58,7 +58,7 @@ def used_keys() -> re.Pattern[str]:
     sources = [file for file in DASHBOARD.rglob("*.ts*") if CATALOGUES not in file.parents]
     code = "\n".join(file.read_text("utf-8") for file in sources)
     written = {*KEY.findall(code), *KEY.findall(re.sub(r"\$\{[^}]*\}", "*", code))}
-    patterns = [re.escape(text).replace(r"\*", r"[\w-]+") for text in sorted(written)]
+    patterns = [re.escape(text).replace(r"\*", r"[\w -]+") for text in sorted(written)]
     return re.compile(f"({'|'.join(patterns)})(\\.one|\\.other)?")
 
 

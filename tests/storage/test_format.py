@@ -104,7 +104,11 @@ def test_importing_its_export_gives_the_same_statistics(daemon: Daemon, tmp_path
         expected = (FORMAT_4 / f"{what}.ndjson").read_text()
         if what == "views":
             expected = expected.replace(',"first_today"', ',"since":"","first_today"')
-        assert written.read_text() == MINOR_VERSION.sub(r"\1", expected)
+        # It is from before there were networks of hosting providers.
+        with written.open() as file:
+            lines = [each for each in file if '"report":"hosting"' not in each]
+        found = "".join(lines).replace(',"hosting":false', "")
+        assert found == MINOR_VERSION.sub(r"\1", expected)
 
 
 @pytest.mark.parametrize("found", [b"0", b"5", b"9", b"", b"six", b"10.5"])

@@ -106,6 +106,7 @@ async def test_a_promotion_leaves_out_numbers_of_websites(open_store: OpenStore)
     assert store.role(2) == role
     assert (await store.add_website("c.example", NOW)).number == 1_001
     # What differs is what the former primary would write to a file.
-    (change,) = store.shared_settings().changes_from(settings)
+    batch, change = store.shared_settings().changes_from(settings)
+    assert batch["key"] == "last-batch"
     assert '"c.example"' in change["value"]
     assert list(settings.changes_from(settings)) == []

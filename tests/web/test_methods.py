@@ -60,7 +60,8 @@ async def test_options_lists_the_methods_of_every_path(server: Server) -> None:
     visitor = server.browser()
     found = addresses(server)
     described = [
-        re.sub("{(share|goal|funnel|annotation|alert)}", "none", entry.path) for entry in OPERATIONS
+        re.sub("{(share|goal|funnel|exclusion|annotation|alert)}", "none", entry.path)
+        for entry in OPERATIONS
     ]
     assert {re.sub("{[^}]*}", "example.com", path) for path in described} >= {
         address for address in found if address.startswith("/website")
