@@ -76,7 +76,8 @@ def check(
     now_ms = traffic.now_ms
     website = cluster.next_website()
     client, settling = cluster.client, Settling(cluster.client)
-    days = {day_of(each["time_ms"]) for each in (*views, *events)}
+    every_day = sorted({day_of(each["time_ms"]) for each in (*views, *events)})
+    days = rng.sample(every_day, min(len(every_day), 3))
     if rng.random() < 0.5:
         # Some visits, and of the others nothing yet.
         known = [each for each in views if (each.get("visit") or each["id"]) % 2]

@@ -196,7 +196,7 @@ const UNKNOWN = { pageviews: 1_000, visits: 1_000, visit_pageviews: 1_000 } as F
 /** Tell the views that the filters let through from all views of the visits they are in. */
 function viewsNote(filters: readonly Filter[], figures: Figures): string[] {
   const { pageviews, visits, visit_pageviews: all } = figures;
-  if (filters.length === 0 || !visits || all === undefined) return [];
+  if (filters.length === 0 || visits === undefined || all === undefined) return [];
   // A view has its country from its visit.
   const [one, ...others] = filters.filter(
     ({ field }) => !isOfVisits(field) && !(field === "country" && keepsVisits.value),
