@@ -144,6 +144,7 @@ async def test_a_visit_begins_exactly_24_hours_after_the_one_before(open_store: 
     assert begins == [0, 24, 48]
 
 
+@pytest.mark.timeout(3_600)
 @pytest_twisted.ensureDeferred
 async def test_a_kill_at_any_step_leaves_a_store_that_the_next_start_continues_with(
     open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
