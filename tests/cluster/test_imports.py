@@ -201,7 +201,7 @@ async def load(store: Store, batch: ImportBatch) -> None:
 
 def seen(collector: Collector, website: Website) -> tuple[int, int]:
     """Return how many views and visitors a query of the cluster finds."""
-    engine = ClickHouseEngine(collector.client, collector.store.hidden_batches)
+    engine = ClickHouseEngine(collector.client, hidden_batches=collector.store.hidden_batches)
     return engine.read(website, Sources({}), Cancellation(), _totals)
 
 
