@@ -6,8 +6,8 @@ The rules (contract, sections 1, 2 and 7), the first that holds:
 2. Where the document asks for somebody who is known, what opens nothing is 401: a cookie, a token
    or a share link that is unknown, ended or revoked.
 3. What the document does not take there, a token whose scope is another one, and a token or a
-   share link of another website are 403. Alerts, exclusions
-   and settings take a full token even to be read.
+   share link of another website are 403. Alerts, exclusions and settings take a full token even
+   to be read.
 4. A change by the cookie, other than an event, from a page of another origin is 403.
    share link of another website are 403. Recipients of reports are shown to full tokens alone.
 4. A change by the cookie, other than an event or by a page that a mail links to, from a page of
