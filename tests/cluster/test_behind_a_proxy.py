@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
@@ -176,8 +177,10 @@ def test_the_figures_are_those_of_one_daemon(
         seen = "/api/website/page.localhost/pages?views=true"
         until(lambda: paths(proxy.get(seen, cookies[0])[1]) == ["/", "/about"])
         assert paths(single.request("GET", seen).body) == ["/", "/about"]
+        now = datetime.now(UTC)
         shown = [
-            shown_on(browser, base, cookie) for base, cookie in zip(bases, cookies, strict=True)
+            shown_on(browser, base, cookie, now)
+            for base, cookie in zip(bases, cookies, strict=True)
         ]
         assert shown[0] == shown[1]
         assert "/4" in shown[0]
@@ -200,12 +203,14 @@ def visit(browser: Browser, base: str, hostname: str) -> None:
     context.close()
 
 
-def shown_on(browser: Browser, base: str, cookie: str) -> str:
-    """Return the text of the page of a website in the dashboard, once it has its figures."""
+def shown_on(browser: Browser, base: str, cookie: str, now: datetime) -> str:
+    """Return what the dashboard shows of a website at a time, once it has the figures."""
     context = browser.new_context(ignore_https_errors=True, locale="en-GB")
     name, _, value = cookie.partition("=")
     context.add_cookies([{"name": name, "value": value, "url": base}])
     page = context.new_page()
+    # The page says until which minute its figures go.
+    page.clock.set_fixed_time(now)
     page.goto(f"{base}/dashboard/websites/{HOST}")
     page.get_by_text("/4", exact=True).first.wait_for(timeout=PATIENCE_S * 1000)
     page.wait_for_load_state("networkidle")
