@@ -59,7 +59,8 @@ def database_of(daemon: Daemon) -> str:
 
 def made(servers: Replicas, database: str) -> Client:
     client = servers.client(database)
-    create_tables(client, Layout(CLUSTER))
+    # These old servers may all close the connection of a statement of the whole cluster.
+    until(lambda: succeeds(lambda: create_tables(client, Layout(CLUSTER))))
     return client
 
 
@@ -131,9 +132,9 @@ def test_without_a_replica_only_inserts_without_quorum_succeed(servers: Replicas
     assert replicas_have(servers, "one_down", dict.fromkeys(expected, 400))
 
 
-def succeeds(insert_it: Callable[[], None]) -> bool:
+def succeeds(run: Callable[[], None]) -> bool:
     with suppress(Unavailable):
-        insert_it()
+        run()
         return True
     return False
 
