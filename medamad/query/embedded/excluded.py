@@ -203,7 +203,7 @@ class ExcludedViews:
         for rule in self.rules:
             selection = select(alone, evolve(rule, period=ALWAYS), self.sources, self.cancellation)
             for selected in selection.views():
-                visits = visits_with(alone.texts, selected, NO_NUMBERS).begun_in(rule.period)
+                visits = visits_with(alone, selected, NO_NUMBERS).begun_in(rule.period)
                 found.append(visits.begins)
         return np.unique(np.concatenate(found))
 

@@ -137,22 +137,33 @@ def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDAr
 
     In any order. The goal must have revenue.
     """
-    part, cancellation = visits.part, Cancellation()
-    own = part.own
-    reaching = goal_mask(visits.texts, goal, cancellation)
-    amounts = goal_mask(visits.texts, Goal(id="", name="", event=goal.revenue), cancellation)
-    rows = np.flatnonzero(amounts.take(own.property)) if len(own) else _NO_ROWS
-    views = own.view[rows].astype(np.intp)
-    places = visits.places_of_rows(views)
+    part, snapshot = visits.part, visits.snapshot
+    find = partial(_amounts_in, part, goal, snapshot.texts)
+    if isinstance(part, OpenSegment):
+        views, codes = snapshot.cached_mask(part, (find_amounts, goal), find)
+    else:
+        views, codes = find()
+    places = visits.places_of_rows(views.astype(np.intp))
     is_here = places >= 0
-    rows, views, places = rows[is_here], views[is_here], places[is_here]
+    return places[is_here].astype(np.intp), codes[is_here].astype(np.int64)
+
+
+def _amounts_in(part: ViewColumns, goal: Goal, texts: CodeTexts) -> NDArray[np.uint32]:
+    """Return the amounts in the conversions of all views of a part, shape (2, n).
+
+    The rows of the views, and the codes of the amounts.
+    """
+    own, cancellation = part.own, Cancellation()
+    reaching = goal_mask(texts, goal, cancellation)
+    amounts = goal_mask(texts, Goal(id="", name="", event=goal.revenue), cancellation)
+    rows = np.flatnonzero(amounts.take(own.property)) if len(own) else _NO_ROWS
     if goal.path is None:
         reaching_events = own.event[np.flatnonzero(reaching.take(own.property))]
         is_of_conversion = _are_among(own.event[rows], reaching_events)
     else:
-        is_of_conversion = reaching.take(part.codes(Dimension.PATH)[views])
-    codes = own.property[rows[is_of_conversion]].astype(np.int64)
-    return places[is_of_conversion].astype(np.intp), codes
+        is_of_conversion = reaching.take(part.codes(Dimension.PATH)[own.view[rows]])
+    rows = rows[is_of_conversion]
+    return np.stack((own.view[rows], own.property[rows])).astype(np.uint32)
 
 
 def _are_among(events: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:

@@ -20,7 +20,6 @@ from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
-from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews, gather
 from medamad.storage.segments.parts import (
@@ -54,7 +53,7 @@ def visits_in_groups(
     Each visit is in one group, which is of one part with all views and events of the visits.
     `find_views` selects other views than the selection.
     """
-    period, texts = selection.period, selection.snapshot.texts
+    period, snapshot = selection.period, selection.snapshot
     found = selection.filter.only_visits
     if find_views is None and isinstance(found, FoundVisits):
         yield from found.groups(period)
@@ -64,9 +63,9 @@ def visits_in_groups(
     for among, others in of_whole_visits(selection):
         for selected in among.views() if find_views is None else find_views(among):
             if are_all:
-                visits = all_visits(texts, selected.part, others)
+                visits = all_visits(snapshot, selected.part, others)
             else:
-                visits = visits_with(texts, selected, others)
+                visits = visits_with(snapshot, selected, others)
             visits = visits.begun_in(period)
             if len(visits):
                 yield visits
@@ -361,7 +360,7 @@ class FoundVisits:
             self.cancellation.check()
             own = self._own_of(part)
             if own is not None and not period.is_outside(*part.time_bounds):
-                yield own.visits_of(self.snapshot.texts, part)
+                yield own.visits_of(self.snapshot, part)
         yield from self._shared
 
 
@@ -379,11 +378,12 @@ class _OwnVisits:
         index = None if visits.index is None else visits.index.astype(np.uint32)
         return cls(visits.begins.astype(np.uint32), index)
 
-    def visits_of(self, texts: CodeTexts, part: ViewColumns) -> PartVisits:
+    def visits_of(self, snapshot: Snapshot, part: ViewColumns) -> PartVisits:
         """Return the visits of the part."""
         index = None if self.index is None else self.index.astype(np.intp)
         columns = part.visits()
-        return PartVisits(texts, part, columns, self.begins.astype(np.intp), index, mask=self._mask)
+        begins = self.begins.astype(np.intp)
+        return PartVisits(snapshot, part, columns, begins, index, mask=self._mask)
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of the part are of the visits."""

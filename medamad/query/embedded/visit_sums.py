@@ -120,14 +120,14 @@ def _counted_ones(sums: VisitSums) -> VisitSums:
 
 def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[PartVisits]:
     """Return the visits that begin in parts which may change, or have something there."""
-    texts, period = selection.snapshot.texts, selection.period
+    snapshot, period = selection.snapshot, selection.period
     in_others = shared.in_others
     for part in shared.others.leaves():
         selection.cancellation.check()
         if part.first_visit and not period.is_outside(*part.time_bounds):
-            yield all_visits(texts, part, in_others.numbers).begun_in(period)
+            yield all_visits(snapshot, part, in_others.numbers).begun_in(period)
     if len(in_others.numbers):
-        yield all_visits(texts, in_others.views, NO_NUMBERS).begun_in(period)
+        yield all_visits(snapshot, in_others.views, NO_NUMBERS).begun_in(period)
 
 
 @define(eq=False)
@@ -160,15 +160,15 @@ class _WholeSegments:
         if not self.shared.whole.segments:
             return
         in_whole, numbers = self.shared.in_whole, self.shared.in_others.numbers
-        texts = self.shared.snapshot.texts
+        snapshot = self.shared.snapshot
         within_units = self.shared.in_others.views.within_units()
-        seen = all_visits(texts, within_units, in_whole.numbers)
+        seen = all_visits(snapshot, within_units, in_whole.numbers)
         units = within_units.source.units_of_views()[within_units.index[seen.begins]]
         # The last unit is that of all others.
         yield seen.take(units < len(self.shared.whole.segments))
         are_in_whole = np.isin(numbers, in_whole.numbers, assume_unique=True)
         if are_in_whole.any():
-            yield visits_numbered(texts, in_whole.views, numbers[are_in_whole])
+            yield visits_numbered(snapshot, in_whole.views, numbers[are_in_whole])
 
     def _counted(self, kind: Kind) -> VisitSums | None:
         """Return the sums from the counters of the segments, None if any has none."""
@@ -185,22 +185,22 @@ class _WholeSegments:
             if counted is None:
                 (counted,) = _sums_of_leaf(alone, [kind], NO_NUMBERS)
             of_units.append(counted)
-        in_whole, texts = self.shared.in_whole, self.shared.snapshot.texts
+        in_whole, snapshot = self.shared.in_whole, self.shared.snapshot
         if not len(in_whole.numbers):
             return add_up(of_units)
         if self._within_units is None:
             self._within_units = in_whole.views.within_units()
-        (counted_again,) = collect([all_visits(texts, self._within_units, NO_NUMBERS)], [kind])
-        (gathered,) = collect([all_visits(texts, in_whole.views, NO_NUMBERS)], [kind])
+        (counted_again,) = collect([all_visits(snapshot, self._within_units, NO_NUMBERS)], [kind])
+        (gathered,) = collect([all_visits(snapshot, in_whole.views, NO_NUMBERS)], [kind])
         return add_up([*of_units, -counted_again, gathered])
 
     def _sums_of_leaves(self, kinds: Sequence[Kind]) -> list[VisitSums]:
         """Return the sums of segments that are not merged, and those of visits that these share."""
-        texts = self.shared.snapshot.texts
+        snapshot = self.shared.snapshot
         shared = find_shared(self.shared.whole, ALWAYS, self.cancellation, by_leaf=True)
         in_whole = shared.in_whole
         pieces = [
-            [each] for each in collect([all_visits(texts, in_whole.views, NO_NUMBERS)], kinds)
+            [each] for each in collect([all_visits(snapshot, in_whole.views, NO_NUMBERS)], kinds)
         ]
         for segment in shared.whole.segments:
             self.cancellation.check()
@@ -219,7 +219,7 @@ def _sums_of_leaf(alone: Snapshot, kinds: Sequence[Kind], left_out: Numbers) -> 
     missing = [place for place, sums in enumerate(found) if sums is None]
     if missing:
         (leaf,) = alone.leaves()
-        visits = all_visits(alone.texts, leaf, left_out)
+        visits = all_visits(alone, leaf, left_out)
         for place, sums in zip(
             missing, collect([visits], [kinds[p] for p in missing]), strict=True
         ):
@@ -261,6 +261,9 @@ def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
     different = None
     if size > _SPARSE * sum(len(codes) for codes, _ in pieces):
         codes, columns = zip(*pieces, strict=True)
+        if not columns[0]:
+            found, counts = np.unique(np.concatenate(codes), return_counts=True)
+            return add_up([total, VisitSums(found, counts[np.newaxis])])
         different, places = np.unique(np.concatenate(codes), return_inverse=True)
         pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
         least, size = 0, len(different)
@@ -444,7 +447,8 @@ class ReachedGoal(Kind):
         )
 
     def _have_reached(self, visits: PartVisits) -> Mask:
-        search = GoalSearch.of([self.goal], visits.texts, Cancellation())
+        snapshot = visits.snapshot
+        search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
         have_reached: Mask = search.have_reached(visits)[0]
         return have_reached
 

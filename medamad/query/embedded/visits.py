@@ -16,8 +16,8 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.view_filter import SelectedViews
 from medamad.query.period import Period
-from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import find_ascending, sequences_of
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class PartVisits:
     `index` has their places among all that begin there, ascending; None stands for all of them.
     """
 
-    texts: CodeTexts
+    snapshot: Snapshot
     part: ViewColumns
     columns: VisitColumns
     begins: NDArray[np.intp]
@@ -116,10 +116,10 @@ class PartVisits:
         return self.take(period.mask(self.part.time_ms[self.begins]))
 
 
-def all_visits(texts: CodeTexts, part: ViewColumns, left_out: Numbers) -> PartVisits:
+def all_visits(snapshot: Snapshot, part: ViewColumns, left_out: Numbers) -> PartVisits:
     """Return the visits that begin in a part, without those of some numbers, ascending."""
     columns = part.visits()
-    visits = PartVisits(texts, part, columns, columns.begins)
+    visits = PartVisits(snapshot, part, columns, columns.begins)
     rows = find_ascending(part, left_out)[1]
     if not len(rows):
         return visits
@@ -128,7 +128,7 @@ def all_visits(texts: CodeTexts, part: ViewColumns, left_out: Numbers) -> PartVi
     return visits.take(~is_left_out[visits.begins])
 
 
-def visits_with(texts: CodeTexts, selected: SelectedViews, left_out: Numbers) -> PartVisits:
+def visits_with(snapshot: Snapshot, selected: SelectedViews, left_out: Numbers) -> PartVisits:
     """Return the visits that begin in the part of some views, and have one of these.
 
     Those of some numbers, ascending, are left out.
@@ -136,13 +136,13 @@ def visits_with(texts: CodeTexts, selected: SelectedViews, left_out: Numbers) ->
     part = selected.part
     columns, rows = part.visits(), find_ascending(part, left_out)[1]
     chosen = LOOPS.visits_with(columns.offsets, selected.rows, rows)
-    return PartVisits(texts, part, columns, chosen.begins, chosen.index)
+    return PartVisits(snapshot, part, columns, chosen.begins, chosen.index)
 
 
-def visits_numbered(texts: CodeTexts, part: ViewColumns, numbers: Numbers) -> PartVisits:
+def visits_numbered(snapshot: Snapshot, part: ViewColumns, numbers: Numbers) -> PartVisits:
     """Return the visits that begin in a part, of some numbers, ascending."""
     rows = find_ascending(part, numbers)[1]
-    return visits_with(texts, SelectedViews(part, rows), rows[:0])
+    return visits_with(snapshot, SelectedViews(part, rows), rows[:0])
 
 
 def first_rows(columns: VisitColumns, rows: NDArray[np.intp] | slice) -> NDArray[np.intp]:
