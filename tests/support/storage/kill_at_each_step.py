@@ -26,10 +26,10 @@ from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 
 
-def killed(*arguments: object) -> set[str]:
-    """Kill the work at each of its steps; return the kinds of steps."""
+def killed(*arguments: object, every: int = 1) -> set[str]:
+    """Kill the work at each of its steps, or at some; return the kinds of steps."""
     done = subprocess.run(
-        [sys.executable, __file__, *map(str, arguments)],
+        [sys.executable, __file__, str(every), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -38,17 +38,20 @@ def killed(*arguments: object) -> set[str]:
     return {step.rpartition(" ")[0] for step in done.stdout.splitlines()}
 
 
-def is_killed(work: Callable[[BackupProgress], object], log: Path) -> bool:
-    """Work until a step that `log` does not have yet; add it, and die."""
+def is_killed(work: Callable[[BackupProgress], object], log: Path, every: int) -> bool:
+    """Work until a step that `log` does not have yet, or some more; add them, and die."""
     child = os.fork()
     if child == 0:
         known = log.read_text().splitlines()
+        last = len(known) + every
 
         def report(what: str, done: int, _total: int) -> None:
             step = f"{what} {done}"
             if step not in known:
-                log.write_text("\n".join([*known, step]))
-                os.kill(os.getpid(), signal.SIGKILL)
+                known.append(step)
+                log.write_text("\n".join(known))
+                if len(known) == last:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         work(report)
         os._exit(0)
@@ -58,8 +61,8 @@ def is_killed(work: Callable[[BackupProgress], object], log: Path) -> bool:
 
 
 def main() -> None:
-    what, directory = sys.argv[1], Path(sys.argv[2])
-    file = Path(*sys.argv[3:])
+    every, what, directory = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    file = Path(*sys.argv[4:])
 
     def work(progress: BackupProgress) -> None:
         if what == "backup":
@@ -72,7 +75,7 @@ def main() -> None:
             restore(file, directory, progress)
 
     with NamedTemporaryFile() as log:
-        while is_killed(work, Path(log.name)):
+        while is_killed(work, Path(log.name), every):
             assert damage_of(directory / FILE_NAME) == ""
             if what == "backup" and file.exists():
                 with file.open("rb") as backup:
