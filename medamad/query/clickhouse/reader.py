@@ -13,7 +13,9 @@ from medamad.query.buckets import Buckets
 from medamad.query.clickhouse.selection import Selection
 from medamad.query.clickhouse.sql import (
     ALL,
+    NONE,
     Places,
+    any_of,
     begun_in,
     during,
     every,
@@ -102,8 +104,23 @@ class ClickHouseReader(WebsiteRows, Reader):
     def select_left_out(self, rule: Query) -> "ClickHouseSelected":
         return evolve(self, rules=(rule,), is_left_out=True).select(Query())
 
-    def left_out_by(self, rule: Query, table: str) -> str:
-        return ClickHouseSelected(self, rule, ALWAYS).leaves_out(table)
+    def left_out_by(self, rules: Sequence[Query], table: str) -> str:
+        selecting = [ClickHouseSelected(self, rule, ALWAYS) for rule in rules]
+        visits = any_of(each.begins_left_out for each in selecting)
+        begun = self.of_website("views", "view = visit", visits, final=False, are_all=True)
+        either = [f"visit IN (SELECT visit FROM {begun})"]
+        alone = any_of(each.leaves_out_alone for each in selecting)
+        if table != "visits" and alone != NONE:
+            known = self.of_website("views", "view = visit", final=False, are_all=True)
+            alone = every((f"visit NOT IN (SELECT visit FROM {known})", alone))
+            if table == "events":
+                views = self.of_website("views", alone, final=False, are_all=True)
+                alone = f"view > 0 AND view IN (SELECT view FROM {views})"
+            either.append(f"({alone})")
+        if table == "events":
+            without_view = any_of(each.leaves_out_events for each in selecting)
+            either.append(f"(view = 0 AND {without_view})")
+        return any_of(either)
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         selected = self.select(query)
@@ -315,7 +332,7 @@ class ClickHouseSelected(Selection, Selected):
         days = begun_in(self.period)
         table, condition = self._reaching(goal)
         key = "view" if table == "views" else "event"
-        reaching = reader.of_website(table, *days, "visit > 0", condition, final=False)
+        reaching = self._all_rows(table, *days, "visit > 0", condition)
         amounts = reader.of_website(
             "events",
             *self.chosen(),
@@ -354,7 +371,7 @@ class ClickHouseSelected(Selection, Selected):
         reader = self.reader
         of_page = reader.sets.one("path", path)
         mine = every((*during(self.period), *self._own_conditions(), of_page, "visit > 0"))
-        containing = reader.of_website("views", mine, final=False)
+        containing = self._all_rows("views", mine)
         rows = reader.of_website("views", "visit > 0", f"visit IN (SELECT visit FROM {containing})")
         views = "arraySort(groupArray((view, CAST(path AS String), mine)))"
         beside = (

@@ -95,6 +95,14 @@ class Selection:
     def _match_exits(self) -> list[str]:
         return self._conditions(EXIT_FIELDS, "argMax({}, view)")
 
+    def _all_rows(self, table: str, *conditions: str, final: bool = False) -> str:
+        """Return rows for a subquery, which finds what rows that count belong to.
+
+        They count, too: rules leave out whole visits, and views with their events. So it is only
+        the rows outside of subqueries of which those that are left out have to be found.
+        """
+        return self.reader.of_website(table, *conditions, final=final, are_all=True)
+
     def _conditions(self, fields: Mapping[str, FilterField], column: str = "{}") -> list[str]:
         reader = self.reader
         masks = code_masks(reader.texts, self.query, reader.sources, reader.cancellation, fields)
@@ -142,7 +150,7 @@ class Selection:
         """Return the batches of some views, each with a local day that it has some on."""
         found = self.reader.run(
             f"SELECT DISTINCT batch, toInt64(floor(time_ms / {_SLOT_MS})) AS slot"
-            f" FROM {self.reader.whole.of_website('views', *conditions, final=False)}"
+            f" FROM {self._all_rows('views', *conditions)}"
         )
         zone = Period(zone=self.period.zone)
         return {
@@ -155,13 +163,12 @@ class Selection:
         """Return the conditions on the visit of a row that it fulfils if the visit matches."""
         if not self._is_of_visits:
             return []
-        of_website = self.reader.of_website
         days = self._days_of_hits()
-        begun = of_website("views", *days, "view = visit", *self._entries, final=False)
+        begun = self._all_rows("views", *days, "view = visit", *self._entries)
         conditions = ["visit > 0", *days, f"visit IN (SELECT visit FROM {begun})"]
         whole = [*self._exits, *self._behaviour(days)]
         if whole:
-            rows = of_website("views", *days, "visit > 0")
+            rows = self._all_rows("views", *days, "visit > 0", final=True)
             visits = f"{rows} GROUP BY visit HAVING {every(whole)}"
             conditions.append(f"visit IN (SELECT visit FROM {visits})")
         return conditions + [self.reaches(goal, days) for goal in self.query.goals]
@@ -180,13 +187,13 @@ class Selection:
 
     def _engaged(self, days: Sequence[str]) -> str:
         """Return the visits with an event later than the load of its view."""
-        late = self.reader.of_website("events", *days, "visit > 0", "late", final=False)
+        late = self._all_rows("events", *days, "visit > 0", "late")
         return f"SELECT visit FROM {late}"
 
     def reaches(self, goal: Goal, days: Sequence[str]) -> str:
         """Return the condition that the visit of a row reached a goal; it began on some days."""
         table, condition = self._reaching(goal)
-        rows = self.reader.of_website(table, *days, "visit > 0", condition, final=False)
+        rows = self._all_rows(table, *days, "visit > 0", condition)
         return f"visit IN (SELECT visit FROM {rows})"
 
     def _reaching(self, goal: Goal) -> tuple[str, str]:
@@ -205,7 +212,7 @@ class Selection:
         if key not in self._cached:
             bounds = []
             for table in ("views", "events"):
-                rows = self.reader.of_website(table, *during(self.period), final=False)
+                rows = self._all_rows(table, *during(self.period))
                 found = self.reader.run(
                     "SELECT min(visit_day) AS first, max(visit_day) AS last, count() AS hits"
                     f" FROM {rows}"
@@ -220,9 +227,7 @@ class Selection:
         """Return the conditions that a view matches all filters."""
         conditions = [self.view_condition]
         if with_properties and self.property_condition is not None:
-            rows = self.reader.of_website(
-                "events", "view > 0", self.property_condition, final=False
-            )
+            rows = self._all_rows("events", "view > 0", self.property_condition)
             conditions.append(f"view IN (SELECT view FROM {rows})")
         return conditions + self._visit_conditions()
 
@@ -236,12 +241,8 @@ class Selection:
         """Return the conditions that a visit which began in the period has a selected view."""
         conditions = [*begun_in(self.period), "visit > 0", *self._visit_conditions()]
         if self.query.filters_on(VIEW_CONDITIONS):
-            rows = self.reader.of_website(
-                "views",
-                "visit > 0",
-                *during(self.period),
-                *self._own_conditions(),
-                final=False,
+            rows = self._all_rows(
+                "views", "visit > 0", *during(self.period), *self._own_conditions()
             )
             conditions.append(f"visit IN (SELECT visit FROM {rows})")
         return conditions
@@ -255,37 +256,37 @@ class Selection:
         return found
 
     def _begins(
-        self, columns: str, *conditions: str, final: bool = True, with_bounces: bool = False
+        self, columns: str, *conditions: str, with_bounces: bool = False, are_all: bool = False
     ) -> str:
         """Return the selected visits whose first view fulfils some conditions, in parentheses.
 
-        A row for each, with some columns of its first view, and `has_bounced`.
+        A row for each, with some columns of its first view, and `has_bounced`. With `are_all`, it
+        is for a subquery, and may have a row several times.
         """
-        of_website, here = self.reader.of_website, [*during(self.period), *self._selecting()]
+        of_website = self._all_rows if are_all else self.reader.of_website
+        here = [*during(self.period), *self._selecting()]
         bounced, is_alone = "", ""
         if with_bounces:
             # To look for the others takes a third of the time of grouping all views by visit.
             days = begun_in(self.period)
-            several = of_website("views", *days, "visit > 0", "view > visit", final=False)
+            several = self._all_rows("views", *days, "visit > 0", "view > visit")
             others = f"SELECT visit FROM {several} UNION ALL {self._engaged(days)}"
             bounced = ", (views = 1 AND NOT engaged) AS has_bounced"
             is_alone = f", visit NOT IN ({others}) AS has_bounced"
         rows = [
             f"SELECT {columns}{is_alone} FROM "
-            + of_website(
-                "views", f"NOT {self._settled}", "view = visit", *here, *conditions, final=final
-            )
+            + of_website("views", f"NOT {self._settled}", "view = visit", *here, *conditions)
         ]
         if self._settled != NONE:
             rows.append(
                 f"SELECT {columns}{bounced} FROM "
-                + of_website("visits", self._settled, *here, *conditions, final=final)
+                + of_website("visits", self._settled, *here, *conditions)
             )
         return f"({' UNION ALL '.join(rows)})"
 
     def _numbers(self, *conditions: str) -> str:
         """Return the numbers of the selected visits whose first view fulfils some conditions."""
-        return f"(SELECT visit FROM {self._begins('visit', *conditions, final=False)})"
+        return f"(SELECT visit FROM {self._begins('visit', *conditions, are_all=True)})"
 
     def chosen(self) -> list[str]:
         """Return the conditions that a row belongs to a selected visit."""
@@ -297,31 +298,35 @@ class Selection:
         whole = begun_on_whole_days(self.period, self.reader.first_day + 2)
         return [*here, f"(({whole}) OR visit IN {self._numbers(f'NOT ({whole})')})"]
 
-    def leaves_out(self, table: str) -> str:
-        """Return the condition that a row of a table is left out by the query, as a rule.
+    @property
+    def begins_left_out(self) -> str:
+        """The condition on the first view of a visit that the query, as a rule, leaves it out.
 
         The period is that of the rule's query; that of the selection has to be without bounds.
         """
-        reader, query = self.reader, self.query
-        period = during(query.period)
-        either = [f"visit IN {self._numbers(*begun_in(query.period), *period)}"]
-        if not self._is_of_visits and table != "visits":
-            known = reader.of_website("views", "view = visit", final=False)
-            alone = [*period, f"visit NOT IN (SELECT visit FROM {known})", *self._own_conditions()]
-            if table == "views":
-                either.append(f"({every(alone)})")
-            else:
-                views = reader.of_website("views", *alone, final=False)
-                either.append(f"view > 0 AND view IN (SELECT view FROM {views})")
-        if table == "events" and matches_without_view(query):
-            without_view = ["view = 0", *period]
-            if self.property_condition is not None:
-                having = reader.of_website(
-                    "events", "view = 0", self.property_condition, final=False
-                )
-                without_view.append(f"event IN (SELECT event FROM {having})")
-            either.append(f"({every(without_view)})")
-        return f"({' OR '.join(either)})"
+        period = self.query.period
+        return every((*begun_in(period), *during(period), *self._selecting()))
+
+    @property
+    def leaves_out_alone(self) -> str:
+        """The condition on a view without a known visit that the query, as a rule, leaves it out.
+
+        NONE if that leaves out visits only.
+        """
+        if self._is_of_visits:
+            return NONE
+        return every((*during(self.query.period), *self._own_conditions()))
+
+    @property
+    def leaves_out_events(self) -> str:
+        """The condition on an event without a view that the query, as a rule, leaves it out."""
+        if not matches_without_view(self.query):
+            return NONE
+        conditions = during(self.query.period)
+        if self.property_condition is not None:
+            having = self._all_rows("events", "view = 0", self.property_condition)
+            conditions.append(f"event IN (SELECT event FROM {having})")
+        return every(conditions)
 
     def _grouped(self, column: str, *conditions: str) -> str:
         """Return the selected visits, a row for each, with sums of its views, in parentheses.
@@ -367,10 +372,8 @@ class Selection:
         if not query.with_visits or not query.filters_on(VIEW_CONDITIONS):
             return self._own_conditions(), without_view
         days = self._days_of_hits()
-        rows = self.reader.of_website(
-            "views", "visit > 0", *days, *self._own_conditions(), final=False
-        )
-        begun = self.reader.of_website("views", "view = visit", *days, final=False)
+        rows = self._all_rows("views", "visit > 0", *days, *self._own_conditions())
+        begun = self._all_rows("views", "view = visit", *days)
         return [
             "visit > 0",
             *days,
@@ -397,7 +400,7 @@ class Selection:
         if all(each.startswith(of_visit) for each in conditions):
             passes = every(("view > 0", *conditions))
         else:
-            views = self.reader.of_website("views", *conditions, final=False)
+            views = self._all_rows("views", *conditions)
             passes = f"view > 0 AND view IN (SELECT view FROM {views})"
         return f"({passes} OR view = 0)" if without_view else f"({passes})"
 

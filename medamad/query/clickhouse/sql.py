@@ -83,6 +83,12 @@ def every(conditions: Iterable[str]) -> str:
     return NONE if NONE in wanted else " AND ".join(wanted) or ALL
 
 
+def any_of(conditions: Iterable[str]) -> str:
+    """Return the condition that at least one of some holds."""
+    wanted = [each for each in conditions if each != NONE]
+    return ALL if ALL in wanted else f"({' OR '.join(wanted)})" if wanted else NONE
+
+
 def during(period: Period, time: str = "time_ms") -> list[str]:
     """Return the conditions that a time, that of a row itself if no other, is in a period."""
     conditions = []

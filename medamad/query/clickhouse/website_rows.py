@@ -75,21 +75,25 @@ class WebsiteRows:
         day: int = self._cached["first"]
         return day
 
-    def of_website(self, table: str, *conditions: str, final: bool = True) -> str:
+    def of_website(
+        self, table: str, *conditions: str, final: bool = True, are_all: bool = False
+    ) -> str:
         """Return a table's rows of the website that fulfil some conditions, as SQL has it.
 
-        Rows that were sent several times may be there several times unless they are `final`.
+        Rows that were sent several times may be there several times unless they are `final`. With
+        `are_all`, rules leave nothing out.
         """
         here = [f"website = {self.website}"]
         if self.hidden:
             here.append(f"batch NOT IN ({', '.join(map(str, sorted(self.hidden)))})")
-        where = every((*here, *conditions, *self._counted(table)))
+        counted = [] if are_all else self._counted(table)
+        where = every((*here, *conditions, *counted))
         # A duration may be that of an earlier version of a row.
         final = final or "duration_ms" in where
         return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"
 
-    def left_out_by(self, rule: Query, table: str) -> str:
-        """Return the condition that a row of a table is left out by a rule."""
+    def left_out_by(self, rules: Sequence[Query], table: str) -> str:
+        """Return the condition that a row of a table is left out by any of some rules."""
         raise NotImplementedError
 
     def _counted(self, table: str) -> list[str]:
@@ -97,8 +101,7 @@ class WebsiteRows:
         if not self.rules:
             return []
         if table not in self._left_out:
-            rules = (self.whole.left_out_by(rule, table) for rule in self.rules)
-            self._left_out[table] = f"({' OR '.join(rules)})"
+            self._left_out[table] = self.left_out_by(self.rules, table)
         left_out = self._left_out[table]
         return [left_out if self.is_left_out else f"NOT {left_out}"]
 
