@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.storage.request_totals import RequestSources
 from medamad.storage.shared_settings import Epoch, SharedSettings
 
 PATH: Final = "/cluster"
@@ -83,7 +84,25 @@ class PassedHits(Struct, frozen=True, tag=True, array_like=True):
     """Each a `PassedHit`."""
 
 
-Message: TypeAlias = Greeting | PassedHits
+class RequestsWanted(Struct, frozen=True, tag=True, array_like=True):
+    """Asks a collector which requests it has counted apart of a website; it answers with these."""
+
+    cluster: str
+    website: int
+    kind: int
+    """Of those of `medamad.storage.request_totals`."""
+    first_day: int | None
+    last_day: int | None
+
+
+class UncountedWanted(Struct, frozen=True, tag=True, array_like=True):
+    """Asks a collector which hits of a website it did not count; it answers with these."""
+
+    cluster: str
+    website: int
+
+
+Message: TypeAlias = Greeting | PassedHits | RequestsWanted | UncountedWanted
 """What is asked."""
 
 # Made here, since msgspec crashes if two threads prepare to decode the same type.
@@ -91,6 +110,8 @@ GREETED: Final = msgspec.msgpack.Decoder(Greeted)
 """Decodes the answer to a greeting."""
 OUTCOMES: Final = msgspec.msgpack.Decoder(list[str])
 """Decodes the answer to hits."""
+REQUESTS: Final = msgspec.msgpack.Decoder(RequestSources)
+"""Decodes requests that are counted apart."""
 
 
 class NotSent(Exception):

@@ -34,28 +34,34 @@ from medamad.admin.server import ReportProgress
 from medamad.cluster.peers import (
     GREETED,
     OUTCOMES,
+    REQUESTS,
     Greeted,
     Greeting,
+    Message,
     NotSent,
     PassedHit,
     PassedHits,
     Peer,
     Rejected,
+    RequestsWanted,
     Unanswered,
+    UncountedWanted,
 )
 from medamad.config.settings import ClusterSettings
 from medamad.daemon.thread_pool import Pool
 from medamad.domain.cluster import ClusterState, OtherCollector
 from medamad.domain.errors import BadRequest, Conflict, Forbidden, Unavailable
 from medamad.domain.hits import Event, Hit, Unload, View
+from medamad.ingest.hit_counts import Uncounted
 from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.write_queue import Stored
 from medamad.storage.environment.files import sync
 from medamad.storage.passed_hits import WAITS_MS, WaitingHit
+from medamad.storage.request_totals import RequestSources
 from medamad.storage.shared_settings import Epoch, Role, SharedSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.log import Outcome
-from medamad.web.backend import Backend
+from medamad.web.backend import Backend, RunQuery
 
 GREET_S: Final = 0.5
 """How often the others are greeted."""
@@ -70,7 +76,9 @@ _MOST_KEPT: Final = 200
 _IGNORED: Final = "ignored"
 """The answer to what is of a view that is ignored, as its collector alone knows."""
 _TAKEN: Final = (Outcome.STORED.value, Outcome.REPEATED.value, _IGNORED)
-_MESSAGES: Final = msgspec.msgpack.Decoder(Greeting | PassedHits)
+_MESSAGES: Final = msgspec.msgpack.Decoder(Message)
+_RETRY_AFTER_S: Final = 10
+_UNCOUNTED: Final = msgspec.msgpack.Decoder(list[Uncounted])
 _HITS: Final = msgspec.msgpack.Decoder(PassedHit)
 DROPPED_NAME: Final = "dropped-settings-{}.json"
 """The file with changes that were dropped, by the number of the epoch in which they were made."""
@@ -146,6 +154,7 @@ class Collectors:
     _latest: Epoch
     """The latest epoch that is known of; its primary's settings may not be here yet."""
     _pipeline: Pipeline
+    _run_query: RunQuery
     _clock: Callable[[], float]
     _waited_for: frozenset[int]
     """The collectors for which hits may wait: the others, and those that were removed."""
@@ -196,6 +205,7 @@ class Collectors:
             role=role,
             latest=role.epoch,
             pipeline=backend.pipeline,
+            run_query=backend.run_query,
             clock=backend.clock,
             waited_for=frozenset((*waiting, *peers)),
         )
@@ -252,6 +262,10 @@ class Collectors:
             raise Forbidden("this is for collectors that have the secret of cluster.secret_file")
         try:
             asked = _MESSAGES.decode(message)
+            if isinstance(asked, RequestsWanted):
+                return await self._encoded_requests(asked)
+            if isinstance(asked, UncountedWanted):
+                return msgspec.msgpack.encode(self._uncounted_here(asked))
             if isinstance(asked, PassedHits):
                 return msgspec.msgpack.encode(await self._received(asked))
         except msgspec.MsgspecError as error:
@@ -359,6 +373,58 @@ class Collectors:
         making.replace(path)
         sync(path.parent)
         self._log.error("changes that were made here are dropped: {path} has them", path=path)
+
+    # What each has counted
+
+    async def requests(
+        self, website: int, kind: int, first_day: int | None, last_day: int | None
+    ) -> list[RequestSources]:
+        """Return what each of the others has counted apart. Raises Unavailable."""
+        cluster = self._role.epoch.cluster
+        wanted = RequestsWanted(cluster, website, kind, first_day, last_day)
+        return await self._ask_all(wanted, REQUESTS)
+
+    async def uncounted(self, website: int) -> list[list[Uncounted]]:
+        """Return the hits that did not count on each of the others. Raises Unavailable."""
+        return await self._ask_all(UncountedWanted(self._role.epoch.cluster, website), _UNCOUNTED)
+
+    async def _ask_all(self, message: Message, decoder: msgspec.msgpack.Decoder[T]) -> list[T]:
+        """Return the answers of all others. Raises Unavailable if one does not answer."""
+
+        async def answer(number: int) -> T | NotSent:
+            if failure := self._state.others[number].failure:
+                return NotSent(failure)
+            try:
+                ask = partial(self._peers[number].ask, message, decoder)
+                return await self._in_threads[number](ask)
+            except NotSent as error:
+                return error
+
+        asking = {number: Deferred.fromCoroutine(answer(number)) for number in self._peers}
+        answers = {number: await asked for number, asked in asking.items()}
+        found: list[T] = []
+        for number, answered in answers.items():
+            if isinstance(answered, NotSent):
+                raise Unavailable(
+                    f"collector {number} does not answer at the moment, and has a part of this",
+                    retry_after=_RETRY_AFTER_S,
+                ) from answered
+            found.append(answered)
+        return found
+
+    async def _encoded_requests(self, wanted: RequestsWanted) -> bytes:
+        self._check_is_of_cluster(wanted.cluster)
+        bounds = wanted.first_day, wanted.last_day
+        read = partial(self._store.robots.read, wanted.website, wanted.kind, *bounds)
+        return await self._run_query(lambda: msgspec.msgpack.encode(read()))
+
+    def _uncounted_here(self, wanted: UncountedWanted) -> list[Uncounted]:
+        self._check_is_of_cluster(wanted.cluster)
+        return self._pipeline.uncounted.of(wanted.website, self._clock())
+
+    def _check_is_of_cluster(self, cluster: str) -> None:
+        if cluster != self._role.epoch.cluster:
+            raise BadRequest("this is a collector of another cluster")
 
     # Hits
 
@@ -476,8 +542,7 @@ class Collectors:
 
     async def _received(self, message: PassedHits) -> list[str]:
         """Store hits of another collector, and return what has become of each."""
-        if message.cluster != self._role.epoch.cluster:
-            raise BadRequest("these are hits of another cluster")
+        self._check_is_of_cluster(message.cluster)
         now_ms = int(self._clock() * 1000)
         hits = [_HITS.decode(raw).arrived(now_ms) for raw in message.hits]
         network = ("collector", message.collector)

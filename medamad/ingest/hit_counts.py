@@ -2,8 +2,9 @@
 
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
+from itertools import chain
 from typing import Final
 
 from attrs import define, field, frozen
@@ -122,12 +123,25 @@ class UncountedHits:
         self._by_website.pop(website, None)
 
 
+def added_up(of_collectors: Iterable[Iterable[Uncounted]]) -> list[Uncounted]:
+    """Return the sums of what several collectors did not count, the most frequent reason first."""
+    hits: Counter[str] = Counter()
+    last: dict[str, int] = {}
+    for one in chain.from_iterable(of_collectors):
+        hits[one.reason] += one.hits
+        last[one.reason] = max(last.get(one.reason, 0), one.last)
+    return _ordered(Uncounted(reason, count, last[reason]) for reason, count in hits.items())
+
+
 def _last_day(counts: Mapping[str, RecentCount], now: float) -> list[Uncounted]:
-    uncounted = [
+    return _ordered(
         Uncounted(reason, hits, counted.last)
         for reason, counted in counts.items()
         if (hits := counted.last_day(now))
-    ]
+    )
+
+
+def _ordered(uncounted: Iterable[Uncounted]) -> list[Uncounted]:
     return sorted(uncounted, key=lambda one: (-one.hits, one.reason))
 
 

@@ -8,13 +8,14 @@ Keys are website u32, kind u8, day u32 (a local date since 1970-01-01), source u
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Final, TypeAlias
 
 import msgspec
 from attrs import frozen
+from msgspec import Struct
 
 from medamad.domain.dimensions import OTHER
 from medamad.storage.environment.environment import Databases, Environment, Txn
@@ -70,6 +71,46 @@ class RequestDays:
     damaged: frozenset[int]
 
 
+class RequestSources(Struct, frozen=True, array_like=True):
+    """The requests of a website by day and source, and the days that are damaged."""
+
+    counts: dict[tuple[int, int], dict[str, dict[str, int]]]
+    damaged: frozenset[int] = frozenset()
+
+    def by_day(self) -> RequestDays:
+        """Return the counts of each day: of each name, those of the source that saw most.
+
+        A day is damaged, and left out, if what one of its sources saw is.
+        """
+        days: dict[int, dict[str, Mapping[str, int]]] = {}
+        for (day, _), counts in sorted(self.counts.items()):
+            if day in self.damaged:
+                continue
+            of_day = days.setdefault(day, {})
+            for name, by_path in counts.items():
+                if sum(by_path.values()) > sum(of_day.get(name, {}).values()):
+                    of_day[name] = by_path
+        return RequestDays(days, self.damaged)
+
+
+def added_up(of_stores: Sequence[RequestSources]) -> RequestSources:
+    """Return the sums of what several stores have of the same website, each of requests of its own.
+
+    The limits of names and paths are those of each store.
+    """
+    if len(of_stores) == 1:
+        return of_stores[0]
+    sums: dict[tuple[int, int], dict[str, dict[str, int]]] = {}
+    for stored in of_stores:
+        for place, counts in stored.counts.items():
+            of_place = sums.setdefault(place, {})
+            for name, by_path in counts.items():
+                known = of_place.setdefault(name, {})
+                for path, count in by_path.items():
+                    known[path] = known.get(path, 0) + count
+    return RequestSources(sums, frozenset().union(*(stored.damaged for stored in of_stores)))
+
+
 @frozen(eq=False)
 class RequestTotals:
     """The totals in an open store. Reads return at once, writes are awaited."""
@@ -107,15 +148,13 @@ class RequestTotals:
 
         await self._submit(change)
 
-    def loads(self, website: int, first_day: int | None, last_day: int | None) -> RequestDays:
-        """Return the page loads in followed logs. For any thread."""
+    def read(
+        self, website: int, kind: int, first_day: int | None, last_day: int | None
+    ) -> RequestSources:
+        """Return what is known of a kind, from one day to another. For any thread."""
         with self._environment.reading() as txn:
-            return loads_of(txn, self._environment.databases, website, first_day, last_day)
-
-    def of(self, website: int, first_day: int | None, last_day: int | None) -> RequestDays:
-        """Return what robots read from one day to another. For any thread."""
-        with self._environment.reading() as txn:
-            return robots_of(txn, self._environment.databases, website, first_day, last_day)
+            bounds = first_day, last_day
+            return requests_of(txn, self._environment.databases, website, kind, bounds)
 
 
 def add_counts(
@@ -138,19 +177,19 @@ def add_counts(
     txn.put(key, with_checksum(key, msgspec.msgpack.encode(counts)), db=databases.robots)
 
 
-def robots_of(
+def requests_of(
     txn: Txn,
     databases: Databases,
     website: int,
-    first_day: int | None = None,
-    last_day: int | None = None,
-) -> RequestDays:
-    """Return what the robots of a website read from one day to another, each with all paths.
+    kind: int,
+    bounds: tuple[int | None, int | None] = (None, None),
+) -> RequestSources:
+    """Return the requests of a kind and website from one day to another.
 
-    A day is damaged, and left out, if what one of its sources saw is.
+    Robots have all paths. Of page loads, there is the browser in place of a name, "" for robots.
     """
-    days: dict[int, dict[str, Mapping[str, int]]] = {}
-    damaged = set()
+    counts, damaged = {}, set()
+    first_day, last_day = bounds
 
     @cache
     def shows(source: int) -> bool:
@@ -159,24 +198,16 @@ def robots_of(
         batch = read_batch(txn, databases, website, source)
         return batch is not None and batch.state is BatchState.COMPLETE
 
-    for key, stored in _stored(txn, databases, website, first_day or 0):
+    for key, stored in _stored(txn, databases, website, first_day or 0, kind):
         _, _, day, source = _KEY.unpack(key)
         if last_day is not None and day > last_day:
             break
         try:
-            if not shows(source):
-                continue
-            counts = _decode(key, stored)
+            if shows(source):
+                counts[day, source] = _decode(key, stored)
         except Damaged:
             damaged.add(day)
-            continue
-        of_day = days.setdefault(day, {})
-        for name, by_path in counts.items():
-            if sum(by_path.values()) > sum(of_day.get(name, {}).values()):
-                of_day[name] = by_path
-    for day in damaged:
-        days.pop(day, None)
-    return RequestDays(days, frozenset(damaged))
+    return RequestSources(counts, frozenset(damaged))
 
 
 def delete_imported(txn: Txn, databases: Databases, website: int, batch: int) -> None:
@@ -201,27 +232,6 @@ def has_before(txn: Txn, databases: Databases, website: int, day: int) -> bool:
     """Return whether there are counts of a day before one."""
     firsts = (next(_stored(txn, databases, website, kind=kind), None) for kind in (ROBOTS, LOADS))
     return any(first is not None and _KEY.unpack(first[0])[2] < day for first in firsts)
-
-
-def loads_of(
-    txn: Txn,
-    databases: Databases,
-    website: int,
-    first_day: int | None = None,
-    last_day: int | None = None,
-) -> RequestDays:
-    """Return the page loads in followed logs by day: by browser, "" for robots, and path."""
-    days = {}
-    damaged = set()
-    for key, stored in _stored(txn, databases, website, first_day or 0, LOADS):
-        day = _KEY.unpack(key)[2]
-        if last_day is not None and day > last_day:
-            break
-        try:
-            days[day] = _decode(key, stored)
-        except Damaged:
-            damaged.add(day)
-    return RequestDays(days, frozenset(damaged))
 
 
 def _stored(

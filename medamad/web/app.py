@@ -22,7 +22,7 @@ from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.engine import Engine
 from medamad.storage.store import Store
 from medamad.web import cors
-from medamad.web.backend import Backend, CollectorMessages, RunQuery
+from medamad.web.backend import Backend, OtherCollectors, RunQuery
 from medamad.web.call import hit_call
 from medamad.web.responses import (
     NO_STORE,
@@ -133,7 +133,7 @@ class Root:
         return path
 
 
-async def _answer(request: Request, collectors: CollectorMessages) -> None:
+async def _answer(request: Request, collectors: OtherCollectors) -> None:
     """Respond to another collector of the cluster."""
     sent = request.headers.joined(b"Authorization") or b""
     answer = await collectors.answer(sent.removeprefix(b"Bearer "), request.body)

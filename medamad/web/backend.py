@@ -15,9 +15,11 @@ from medamad.domain.backups import BackupState
 from medamad.domain.cluster import NOT_PRIMARY_S, ClusterState
 from medamad.domain.errors import Unavailable
 from medamad.domain.timings import Timings
+from medamad.ingest.hit_counts import Uncounted
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
 from medamad.query.engine import Engine
+from medamad.storage.request_totals import RequestSources
 from medamad.storage.store import Store
 from medamad.web.server.limits import UnsentResponses
 from medamad.web.settings import WebSettings
@@ -53,11 +55,19 @@ class AlertWatching(Protocol):
         """Return the secret that signs what is sent to a webhook."""
 
 
-class CollectorMessages(Protocol):
-    """Takes what other collectors of the cluster send."""
+class OtherCollectors(Protocol):
+    """The other collectors of the cluster."""
 
     async def answer(self, secret: bytes, message: bytes, /) -> bytes:
         """Return the answer to a message. Raises Forbidden for a wrong secret, and BadRequest."""
+
+    async def requests(
+        self, website: int, kind: int, first_day: int | None, last_day: int | None, /
+    ) -> list[RequestSources]:
+        """Return the requests that each has counted apart. Raises Unavailable if one is silent."""
+
+    async def uncounted(self, website: int, /) -> list[list[Uncounted]]:
+        """Return the hits that each did not count. Raises Unavailable if one is silent."""
 
 
 class RunQuery(Protocol):
@@ -107,7 +117,7 @@ class Backend:
     """What looks at the alerts; None before that begins."""
     cluster: ClusterState | None = None
     """How far a cluster has the hits; None without one."""
-    collectors: CollectorMessages | None = None
+    collectors: OtherCollectors | None = None
     """What speaks to the other collectors; None without any."""
     report_failures: MutableMapping[str, str] = field(factory=dict)
     """Why the last attempt to mail a report failed, by its id."""

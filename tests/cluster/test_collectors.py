@@ -302,3 +302,59 @@ def test_a_promotion_without_others_is_refused(server: Server, tmp_path: Path) -
     status, _, error = command(daemon, "promote")
     assert (status, "[cluster.collectors] names none" in error) == (1, True)
     daemon.stop()
+
+
+GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+
+
+def followed(daemon: Daemon, *agents: str) -> None:
+    """Count lines of a log on a collector: a page load of each day by each program."""
+    log = daemon.folder / "access.log"
+    log.write_text(
+        "".join(
+            f'192.0.2.1 - - [{day:02}/Jan/2025:12:00:00 +0000] "GET /page HTTP/1.1" 200 5 "-"'
+            f' "{agent}"\n'
+            for day in (1, 2)
+            for agent in agents
+        )
+    )
+    done = finished_fork(
+        ["follow", str(log), "--once", "--website", "example.com", "--data", str(daemon.data)]
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    everybody = [client, of(three[2], client), of(three[3], client)]
+    until(lambda: all(hostnames(each) == ["example.com"] for each in everybody))
+    body = {"e": "load", "b": "bot", "u": "https://example.com/", "p": True, "q": True}
+    for number, each in enumerate(everybody, 1):
+        for _ in range(number):
+            answer = each.request("POST", "/api/event/hit", body, {"User-Agent": GPTBOT})
+            assert (answer.status, answer.headers["x-medamad-ignored"]) == (204, "bot")
+    firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+    followed(three[1], firefox, "curl/8.5.0")
+    followed(three[2], firefox, firefox, "curl/8.5.0")
+    path = "/api/website/example.com/"
+
+    def robots(each: Client) -> dict[str, int]:
+        return {row["name"]: row["requests"] for row in each.get(f"{path}robots")}
+
+    for each in everybody:
+        until(lambda each=each: robots(each) == {"GPTBot": 6, "curl": 4})
+        assert [(row["reason"], row["hits"]) for row in each.get(f"{path}ignored")] == [("bot", 6)]
+        # The first day of a log may have begun late.
+        found = each.get(f"{path}blind-spot")
+        assert (found["first"], found["loads"], found["robots"]) == ("2025-01-02", 5, 2)
+    three[2].kill()
+    for name in ("robots", "ignored", "blind-spot"):
+        answer = everybody[2].request("GET", path + name)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+        expected = "collector 2 does not answer at the moment, and has a part of this"
+        assert answer.json["error"]["message"] == expected
+    assert everybody[2].request("GET", f"{path}summary").status == 200
+    three[2].start()
+    until(lambda: everybody[2].request("GET", f"{path}robots").status == 200)
+    assert robots(everybody[2]) == {"GPTBot": 6, "curl": 4}

@@ -24,6 +24,7 @@ from medamad.ingest.pipeline import Pipeline, Rules
 from medamad.ingest.robot_counts import PendingRobots
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.ingest.write_queue import WriteQueue
+from medamad.storage.request_totals import ROBOTS
 from medamad.storage.settings import StoreSettings
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
@@ -228,7 +229,7 @@ async def test_views_from_hosting_networks_count_apart_or_not_at_all(
     expected = [False, *([True, True] if is_counted else [])]
     assert sorted(view["hosting"] for view in views) == expected
     await house.pipeline.robots.write()
-    days = house.store.robots.of(website.number, None, None)
+    days = house.store.robots.read(website.number, ROBOTS, None, None).by_day()
     assert [*days.counts.values()] == ([robots] if robots else [])
     files = [file for file in house.folder.rglob("*") if file.is_file()]
     written = b"".join(file.read_bytes() for file in files)

@@ -11,6 +11,7 @@ from medamad.domain.errors import Conflict, Unavailable
 from medamad.domain.hits import View, Visitor
 from medamad.storage.check import StoreCheck
 from medamad.storage.followed_logs import FilePlace, LogCounts, LogPosition
+from medamad.storage.request_totals import LOADS, ROBOTS
 from medamad.storage.store import Store
 from medamad.storage.wal.log import Outcome
 
@@ -39,10 +40,11 @@ async def test_counts_and_the_place_after_them_are_stored_together(open_store: O
     store = open_store()
     assert store.log_position(LOG) == second
     assert store.log_position("/other.log") == LogPosition("/other.log")
-    assert store.robots.of(number, None, None).counts == {TODAY: {"curl": {"/": 4}}}
-    loads = store.robots.loads(number, TODAY, TODAY).counts
+    robots = store.robots.read(number, ROBOTS, None, None).by_day().counts
+    assert robots == {TODAY: {"curl": {"/": 4}}}
+    loads = store.robots.read(number, LOADS, TODAY, TODAY).by_day().counts
     assert loads == {TODAY: {"": {"/": 4}, "Firefox": {"/": 10}}}
-    assert store.robots.loads(number, None, TODAY - 1).counts == {}
+    assert store.robots.read(number, LOADS, None, TODAY - 1).by_day().counts == {}
     await store.close()
 
 
@@ -57,7 +59,8 @@ async def test_a_place_that_does_not_follow_stores_nothing(
     with pytest.raises(Conflict, match="it was read by another process meanwhile"):
         await store.follow_log(LogPosition(LOG, version), counts(number))
     assert store.log_position(LOG).version == 1
-    assert store.robots.of(number, None, None).counts == {TODAY: {"curl": {"/": 2}}}
+    robots = store.robots.read(number, ROBOTS, None, None).by_day().counts
+    assert robots == {TODAY: {"curl": {"/": 2}}}
     await store.close()
 
 

@@ -12,12 +12,30 @@ from medamad.storage.drop_damaged import drop_damaged
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest, open_to_read
 from medamad.storage.environment.files import open_lmdb
 from medamad.storage.followed_logs import LogCounts, LogPosition
-from medamad.storage.request_totals import MAX_NAMES, MAX_PATH, MAX_PATHS, merge_counts, robots_of
+from medamad.storage.request_totals import (
+    FOLLOWED,
+    HITS,
+    MAX_NAMES,
+    MAX_PATH,
+    MAX_PATHS,
+    ROBOTS,
+    RequestDays,
+    RequestSources,
+    added_up,
+    merge_counts,
+    requests_of,
+)
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
 TODAY = NOW_MS // DAY_MS
+
+
+def robots(
+    store: Store, website: int, first_day: int | None = None, last_day: int | None = None
+) -> RequestDays:
+    return store.robots.read(website, ROBOTS, first_day, last_day).by_day()
 
 
 def test_new_names_and_paths_beyond_the_limits_count_together() -> None:
@@ -40,6 +58,26 @@ def test_a_very_long_path_counts_among_the_others() -> None:
     assert counts == {"Bot": {longest: 1, OTHER: 2}}
 
 
+def test_what_several_stores_have_of_one_source_adds_up() -> None:
+    stores = [
+        RequestSources({(2, HITS): {"A": {"/": 3}, "B": {"/": 1}}, (2, FOLLOWED): {"A": {"/": 4}}}),
+        RequestSources({(2, HITS): {"A": {"/": 1, "/a": 1}}, (1, HITS): {"A": {"/": 1}}}),
+        RequestSources({(2, FOLLOWED): {"B": {"/b": 2}}, (4, HITS): {"A": {"/": 1}}}),
+    ]
+    # Of A, five hits are more than the four requests in one log; of B, two in a log than one hit.
+    expected = {
+        1: {"A": {"/": 1}},
+        2: {"A": {"/": 4, "/a": 1}, "B": {"/b": 2}},
+        4: {"A": {"/": 1}},
+    }
+    found = added_up(stores).by_day()
+    assert (found.counts, list(found.counts), found.damaged) == (expected, [1, 2, 4], frozenset())
+    damaged = RequestSources({(2, HITS): {"A": {"/": 9}}}, frozenset({4}))
+    found = added_up((*stores, damaged)).by_day()
+    assert (list(found.counts), found.damaged) == ([1, 2], {4})
+    assert found.counts[2]["A"] == {"/": 13, "/a": 1}
+
+
 @pytest_twisted.ensureDeferred
 async def test_totals_add_up_and_survive_a_restart(open_store: OpenStore) -> None:
     store = open_store()
@@ -51,13 +89,13 @@ async def test_totals_add_up_and_survive_a_restart(open_store: OpenStore) -> Non
     await store.close()
     store = open_store()
     today = {"GPTBot": {"/": 3, "/a": 1}, "curl": {"/": 1}}
-    assert store.robots.of(number, None, None).counts == {
+    assert robots(store, number).counts == {
         TODAY: today,
         TODAY - 3: {"curl": {"/": 5}},
     }
-    assert store.robots.of(number, TODAY - 2, TODAY).counts == {TODAY: today}
-    assert store.robots.of(number, None, TODAY - 1).counts == {TODAY - 3: {"curl": {"/": 5}}}
-    assert store.robots.of(99, None, None).counts == {}
+    assert robots(store, number, TODAY - 2, TODAY).counts == {TODAY: today}
+    assert robots(store, number, None, TODAY - 1).counts == {TODAY - 3: {"curl": {"/": 5}}}
+    assert robots(store, 99).counts == {}
     await store.close()
     assert findings(store.environment.path.parent) == []
 
@@ -81,7 +119,7 @@ async def test_they_go_with_the_website(open_store: OpenStore) -> None:
     await store.delete_website(website)
     await store.maintain(NOW_MS)
     assert entries(store, "robots") == [1]
-    assert store.robots.of(other.number, None, None).counts == {TODAY: {"curl": {"/": 1}}}
+    assert robots(store, other.number).counts == {TODAY: {"curl": {"/": 1}}}
     await store.close()
 
 
@@ -92,13 +130,13 @@ async def test_retention_deletes_them_with_the_totals_of_people(open_store: Open
     days = range(TODAY - 9, TODAY + 1)
     await store.robots.add({(number, day): {"curl": {"/": 1}} for day in days})
     await store.maintain(NOW_MS)
-    assert list(store.robots.of(number, None, None).counts) == list(days)
+    assert list(robots(store, number).counts) == list(days)
     store.apply(
         store.settings.__class__(min_free_disk=0, retention=Retention(others=Keep(3, "nothing")))
     )
     assert store.maintenance.has_expired(NOW_MS)
     await store.maintain(NOW_MS)
-    kept = list(store.robots.of(number, None, None).counts)
+    kept = list(robots(store, number).counts)
     assert kept
     assert kept == [day for day in days if day >= kept[0]]
     assert kept[0] in {TODAY - 4, TODAY - 3}
@@ -120,13 +158,13 @@ async def test_of_two_sources_the_one_that_saw_more_of_a_robot_counts(
     imported = {TODAY: {"Googlebot": {"/": 4, "/a": 3}, "bingbot": {"/": 2}, "curl": {"/": 1}}}
     await store.robots.add_imported(number, batch.number, imported)
     received = {"Googlebot": {"/": 5}, "bingbot": {"/js": 3}}
-    assert store.robots.of(number, None, None).counts == {TODAY: received}
+    assert robots(store, number).counts == {TODAY: received}
     await store.imports.finish(batch)
-    assert store.robots.of(number, None, None).counts == {
+    assert robots(store, number).counts == {
         TODAY: {"Googlebot": {"/": 4, "/a": 3}, "bingbot": {"/js": 3}, "curl": {"/": 1}}
     }
     await store.imports.undo(website, batch.number)
-    assert store.robots.of(number, None, None).counts == {TODAY: received}
+    assert robots(store, number).counts == {TODAY: received}
     assert entries(store, "robots") == [1]
     await store.robots.add_imported(number, batch.number, imported)
     assert entries(store, "robots") == [1]
@@ -150,7 +188,7 @@ async def test_a_damaged_day_is_left_out_and_can_be_dropped(open_store: OpenStor
         txn.put(key, value[:-1] + bytes([value[-1] ^ 1]), db=environment.databases.robots)
     environment.close()
     store = open_store()
-    found = store.robots.of(number, None, None)
+    found = robots(store, number)
     assert (found.counts, found.damaged) == ({TODAY: {"curl": {"/": 1}}}, {TODAY - 1})
     await store.close()
     (finding,) = findings(directory)
@@ -159,7 +197,7 @@ async def test_a_damaged_day_is_left_out_and_can_be_dropped(open_store: OpenStor
     (dropped,) = drop_damaged(directory, is_dry_run=False)
     assert (dropped.hostname, dropped.what) == ("example.com", "the robots of a day")
     store = open_store()
-    assert not store.robots.of(number, None, None).damaged
+    assert not robots(store, number).damaged
     await store.close()
 
 
@@ -180,13 +218,13 @@ async def test_a_damaged_day_stays_damaged_until_it_is_dropped(open_store: OpenS
     # What other sources saw would pass for the whole day.
     seen = {number: {TODAY: {"curl": {"/": 3}}, TODAY - 1: {"curl": {"/": 2}}}}
     await store.follow_log(LogPosition("/log", 1), LogCounts(robots=seen))
-    found = store.robots.of(number, None, None)
+    found = robots(store, number)
     assert (found.counts, found.damaged) == ({TODAY - 1: {"curl": {"/": 2}}}, {TODAY})
     await store.close()
     drop_damaged(store.environment.path.parent, is_dry_run=False)
     store = open_store()
     await store.robots.add({(number, TODAY): {"curl": {"/": 7}}})
-    assert store.robots.of(number, TODAY, None).counts == {TODAY: {"curl": {"/": 7}}}
+    assert robots(store, number, TODAY, None).counts == {TODAY: {"curl": {"/": 7}}}
     await store.close()
 
 
@@ -204,7 +242,7 @@ async def test_days_of_a_damaged_import_are_damaged(open_store: OpenStore) -> No
     with store.environment.lmdb.begin(write=True) as txn, txn.cursor(db=batches) as cursor:
         assert cursor.first()
         txn.put(cursor.key(), cursor.value()[:-1], db=batches)
-    found = store.robots.of(website.number, None, None)
+    found = robots(store, website.number)
     assert (found.counts, found.damaged) == ({TODAY - 1: {"A": {"/": 5}}}, {TODAY})
     await store.close()
 
@@ -222,11 +260,11 @@ async def test_a_store_of_an_earlier_build_has_none_until_it_is_written(
     env.close()
     environment, reading = open_to_read(tmp_path / "data")
     assert environment.databases.robots is None
-    assert robots_of(reading, environment.databases, number).counts == {}
+    assert requests_of(reading, environment.databases, number, ROBOTS).counts == {}
     assert list(StoreCheck(environment, reading).findings()) == []
     reading.abort()
     environment.close()
     store = open_store()
     await store.robots.add({(number, TODAY): {"curl": {"/": 7}}})
-    assert store.robots.of(number, None, None).counts == {TODAY: {"curl": {"/": 7}}}
+    assert robots(store, number).counts == {TODAY: {"curl": {"/": 7}}}
     await store.close()

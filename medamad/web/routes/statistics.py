@@ -12,6 +12,7 @@ from medamad.domain.goals import Definitions, Goal, checked_goal
 from medamad.domain.instants import second_of
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, zone_named
+from medamad.ingest.hit_counts import added_up
 from medamad.query.buckets import INTERVALS
 from medamad.query.change_counts import METRICS, VISITORS
 from medamad.query.changes import PARTS, ChangesOptions, changes, parse_compared
@@ -358,12 +359,12 @@ def _live_report(backend: Backend) -> RunReport:
     return report
 
 
-def ignored(call: Call, hostname: str) -> Response:
+async def ignored(call: Call, hostname: str) -> Response:
     """Return how many hits did not count in the last 24 hours, by reason."""
-    backend = call.backend
-    return json_response(
-        backend.pipeline.uncounted.of(call.website(hostname).number, backend.clock())
-    )
+    backend, number = call.backend, call.website(hostname).number
+    others = [] if backend.collectors is None else await backend.collectors.uncounted(number)
+    here = backend.pipeline.uncounted.of(number, backend.clock())
+    return json_response(added_up((here, *others)))
 
 
 def add_to(routes: Routes) -> None:
