@@ -29,7 +29,7 @@ VERSION: Final = 2
 _MADE_WITHIN_S: Final = 200.0
 """How long a table may take: servers wait 180 s for the others of a cluster."""
 _LAST_DAY: Final = (1 << 16) - 1
-_SEQUENCE_BITS: Final = 48
+SEQUENCE_BITS: Final = 48
 
 TEXT: Final = "LowCardinality(String)"
 
@@ -219,22 +219,22 @@ def settled_days(client: Client, check: Callable[[], None] = lambda: None) -> li
 
 def number_at(collector: int, sequence: int) -> int:
     """Return a number of a collector as it is in the cluster; 0 stays 0."""
-    return collector << _SEQUENCE_BITS | sequence if sequence else 0
+    return collector << SEQUENCE_BITS | sequence if sequence else 0
 
 
 def sequence_in(number: int) -> int:
     """Return the number that a collector has for what has a number in the cluster."""
-    return number & (1 << _SEQUENCE_BITS) - 1
+    return number & (1 << SEQUENCE_BITS) - 1
 
 
 def sequences_in(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the `sequence_in` of each number."""
-    return numbers & np.uint64((1 << _SEQUENCE_BITS) - 1)
+    return numbers & np.uint64((1 << SEQUENCE_BITS) - 1)
 
 
 def collectors_in(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the collector of each number."""
-    return numbers >> np.uint64(_SEQUENCE_BITS)
+    return numbers >> np.uint64(SEQUENCE_BITS)
 
 
 def day_of(time_ms: int) -> int:

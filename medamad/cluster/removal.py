@@ -11,11 +11,30 @@ from attrs import frozen
 
 from medamad.clickhouse.client import Client, quoted
 from medamad.clickhouse.native import Columns
-from medamad.clickhouse.tables import EVENTS, TEXTS, VIEWS, VISITS, Layout, Table, day_of, literal
+from medamad.clickhouse.tables import (
+    EVENTS,
+    SEQUENCE_BITS,
+    TEXTS,
+    VIEWS,
+    VISITS,
+    Layout,
+    Table,
+    day_of,
+    literal,
+    number_at,
+)
 from medamad.storage.compaction.retention import Forecast
 
 _WITH_TIMES: Final = (VIEWS, EVENTS, VISITS)
 _IN_BACKGROUND: Final = {"mutations_sync": 0, "distributed_ddl_task_timeout": 0}
+_NUMBER: Final = "if(visit > 0, visit, view)"
+"""What the rows of a visit have in common, or of a view without one."""
+_MOST_LISTED: Final = 5_000
+"""How many visits are listed in a statement, which Keeper stores."""
+
+
+def _date(time_ms: int) -> str:
+    return f"toDate(toUInt16({day_of(time_ms)}))"
 
 
 @frozen
@@ -53,27 +72,85 @@ class Removal:
         return gone
 
     def remove_before(self, times_ms: Mapping[int, int]) -> None:
-        """Let the views and events from before a time be deleted, by website.
+        """Let the visits that began before a time be deleted, by website.
 
-        To be called again and again. Raises ClickHouseError.
+        Views without a visit go by their own time, and so do events without a view. To be called
+        again and again. Raises ClickHouseError.
         """
-        expired = " OR ".join(
-            # No visit has a row from before the day on which it began.
-            f"website = {int(website)} AND visit_day <= toDate(toUInt16({day_of(before_ms)}))"
-            f" AND time_ms < {int(before_ms)}"
-            for website, before_ms in times_ms.items()
+        websites_of: dict[int, list[str]] = {}
+        for website, before_ms in times_ms.items():
+            websites_of.setdefault(before_ms, []).append(str(int(website)))
+        earlier, loose, begun, visits = [], [], [], []
+        for before_ms, numbers in websites_of.items():
+            of_websites = f"website IN ({', '.join(numbers)})"
+            day = _date(before_ms)
+            earlier.append(f"({of_websites} AND visit_day < {day})")
+            visits.append(f"({of_websites} AND visit_day <= {day} AND time_ms < {before_ms})")
+            of_day = f"{of_websites} AND visit_day = {day}"
+            loose.append(f"({of_day} AND view = 0 AND time_ms < {before_ms})")
+            begun += self._begun_before(of_day, before_ms)
+        if not websites_of:
+            return
+        self._delete(VISITS, " OR ".join(visits))
+        if self._delete(EVENTS, " OR ".join((*earlier, *loose, *begun))):
+            # Only the views say when their visit began: they go after the events.
+            begun = []
+        self._delete(VIEWS, " OR ".join((*earlier, *begun)))
+
+    def _begun_before(self, of_day: str, before_ms: int) -> list[str]:
+        """Return conditions of which a row of a day fulfils one if its visit began before a time.
+
+        The numbers of visits mostly ascend with time, so that few of them have to be listed.
+        """
+        views = self.client.table(VIEWS.name)
+        asked = f"SELECT count() AS n FROM {views} WHERE {of_day} AND time_ms < {before_ms}"
+        if not int(self.client.query(asked)["n"][0]):
+            return []
+        beginnings = self._beginnings(of_day)
+        found = self.client.query(
+            f"SELECT bitShiftRight(number, {SEQUENCE_BITS}) AS collector,"
+            f" countIf(began_ms >= {before_ms}) AS kept,"
+            f" minIf(number, began_ms >= {before_ms}) AS first_kept"
+            f" FROM {beginnings} GROUP BY collector"
         )
-        if expired:
-            for table in _WITH_TIMES:
-                self._delete(table, expired)
+        columns = (found.get(name, ()) for name in ("collector", "kept", "first_kept"))
+        bounds = [
+            (number_at(collector, 1), first_kept if kept else number_at(collector + 1, 1))
+            for collector, kept, first_kept in (map(int, row) for row in zip(*columns, strict=True))
+        ]
+
+        def in_order(number: str) -> list[str]:
+            return [f"({number} >= {first} AND {number} < {end})" for first, end in bounds]
+
+        others = self.client.query(
+            f"SELECT number FROM {beginnings} WHERE began_ms < {before_ms}"
+            f" AND NOT ({' OR '.join(in_order('number'))}) ORDER BY number LIMIT {_MOST_LISTED}"
+        ).get("number", ())
+        conditions = in_order(_NUMBER)
+        if len(others):
+            conditions.append(f"{_NUMBER} IN ({', '.join(map(str, others))})")
+        return [f"({of_day} AND view > 0 AND {condition})" for condition in conditions]
+
+    def _beginnings(self, of_day: str) -> str:
+        """Return the visits of a day, and views without one, with when each began."""
+        return (
+            f"(SELECT {_NUMBER} AS number, argMin(time_ms, view) AS began_ms"
+            f" FROM {self.client.table(VIEWS.name)} WHERE {of_day} GROUP BY number)"
+        )
 
     def forecast(self, website: int, before_ms: int | None) -> Forecast:
-        """Return what is kept of a website, and what is from before a time, None for no time.
+        """Return what is kept of a website, and what `remove_before` a time deletes, None for none.
 
         Bytes are the website's share of the tables of views and events in one replica, by its rows.
         Raises ClickHouseError.
         """
-        due = "0" if before_ms is None else f"time_ms < {int(before_ms)}"
+        due = "0"
+        if before_ms is not None:
+            day = _date(before_ms)
+            beginnings = self._beginnings(f"website = {website} AND visit_day = {day}")
+            begun = f"SELECT number FROM {beginnings} WHERE began_ms < {before_ms}"
+            is_before = f"if(view > 0, {_NUMBER} IN ({begun}), time_ms < {before_ms})"
+            due = f"(visit_day < {day} OR (visit_day = {day} AND {is_before}))"
         asked = (
             f"SELECT count() AS n, min(time_ms) AS earliest_ms, countIf({due}) AS due_rows,"
             f" uniqExactIf({{number}}, {due}) AS due FROM {{table}} FINAL WHERE website = {website}"

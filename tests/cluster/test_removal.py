@@ -16,9 +16,7 @@ from medamad.clickhouse.native import Values
 from medamad.cluster.removal import Removal
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.zones import day_at, start_of_day
-from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
-from medamad.storage.store import Store
 
 
 def counts(client: Client) -> dict[tuple[str, int], int]:
@@ -62,22 +60,6 @@ async def test_a_deleted_website_is_gone_from_every_shard(
     await collector.store.close()
 
 
-def times_in(store: Store) -> dict[str, list[str]]:
-    """Return the times of the views, and of the properties of events, that a store has."""
-    found: dict[str, list[int]] = {"views": [], "events": []}
-
-    def read(snapshot: Snapshot) -> None:
-        for leaf in snapshot.leaves():
-            found["views"] += leaf.time_ms.tolist()
-            found["events"] += [*leaf.own.time_ms.tolist(), *leaf.loose.time_ms.tolist()]
-        for piece in snapshot.events:
-            found["events"] += piece.time_ms.tolist()
-
-    for website in store.websites.all():
-        store.partitions.read(website.number, read)
-    return {table: sorted(map(str, times)) for table, times in found.items()}
-
-
 def mutations(server: Server, table: str) -> int:
     """Return how many statements a server had that delete rows of a table."""
     client = server.client("system")
@@ -113,50 +95,53 @@ def test_a_table_deletes_one_thing_after_the_other(shards: tuple[Server, Server]
 
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
 @pytest_twisted.ensureDeferred
-async def test_what_is_past_its_retention_goes_as_it_does_from_a_store(
+async def test_a_visit_goes_by_the_local_day_on_which_it_began(
     shards: tuple[Server, Server], tmp_path: Path, zone: str
 ) -> None:
     client = sharded(shards, f"expired in {zone}")
     rule = Retention(websites={"example.com": Keep(10, "nothing")}, zone=ZoneInfo(zone))
-    stores = (
-        start(tmp_path / "with", retention=rule),
-        start(tmp_path / "without", spool_hours=0, retention=rule),
-    )
+    store = start(tmp_path, retention=rule)
     midnight_ms = start_of_day(ZoneInfo(zone), day_at(ZoneInfo(zone), NOW_MS // 1000)) * 1000
     here = {"identity": b"somebody", "width_px": 1000}
+    again = {**here, "first_today": False, "from_page": "/"}
     hits = [
         a_view(path="/two days before", time_ms=midnight_ms - 2 * DAY_MS),
         a_view(beacon="b1", path="/", time_ms=midnight_ms - 60_000, **here),
         event("b1", midnight_ms - 30_000),
         event("b1", midnight_ms + 30_000),
-        a_view(beacon="b2", path="/after", time_ms=midnight_ms + 60_000, from_page="/", **here),
+        a_view(beacon="b2", path="/after", time_ms=midnight_ms + 60_000, **again),
         event("b2", midnight_ms + 70_000),
         a_view(path="/another", time_ms=midnight_ms + 60_000),
+        # Its number is greater than that of one which began later.
+        a_view(path="/late", time_ms=midnight_ms - 90_000),
+        event("", midnight_ms - 60_000),
+        event("", midnight_ms + 60_000),
         a_view(2, path="/kept", time_ms=midnight_ms - 60_000),
     ]
-    for store in stores:
-        await store.add_website("example.com", 1)
-        await store.add_website("kept.example", 1)
-        await store.append(hits)
-    collector = Collector(stores[0], client, SHARDS)
+    await store.add_website("example.com", 1)
+    await store.add_website("kept.example", 1)
+    await store.append(hits)
+    collector = Collector(store, client, SHARDS)
     await collector.ship()
-    due_ms = midnight_ms + 10 * DAY_MS + 3_600_000
-    times_ms = stores[0].maintenance.retained_since_ms(due_ms)
+    times_ms = store.maintenance.retained_since_ms(midnight_ms + 10 * DAY_MS + 3_600_000)
     assert times_ms == {1: midnight_ms}
-    await stores[1].maintain(due_ms)
     removal = Removal(client, SHARDS)
     kept, due = removal.forecast(1, None), removal.forecast(1, midnight_ms)
     assert kept.earliest_ms == midnight_ms - 2 * DAY_MS
-    assert (kept.views, kept.due_views, kept.due_events, kept.due_bytes) == (4, 0, 0, 0)
-    assert (due.views, due.due_views, due.due_events) == (4, 2, 1)
+    assert (kept.views, kept.due_views, kept.due_events, kept.due_bytes) == (5, 0, 0, 0)
+    assert (due.views, due.due_views, due.due_events) == (5, 4, 4)
     assert 0 < due.due_bytes < due.bytes == kept.bytes
-    left = times_in(stores[1])
-    assert (len(left["views"]), len(left["events"])) == (3, 4)
-    removal.remove_before(times_ms)
-    for table in left:
-        until(lambda of=table: sorted(collector.rows_of(of, "time_ms", "time_ms")) == left[of])
-    for store in stores:
-        await store.close()
+
+    def left() -> tuple[list[str], list[str]]:
+        removal.remove_before(times_ms)
+        paths = collector.rows_of("views", "path", "path")
+        return paths, collector.rows_of("events", "time_ms", "time_ms")
+
+    # The event has two properties.
+    expected = ["/another", "/kept"], [str(midnight_ms + 60_000)] * 2
+    until(lambda: left() == expected)
+    assert removal.forecast(1, midnight_ms).due_views == 0
+    await store.close()
 
 
 @pytest_twisted.ensureDeferred
