@@ -1,5 +1,6 @@
 """`medamad export`: export the views, the events or the statistics of a website."""
 
+import json
 import os
 import re
 import shutil
@@ -33,6 +34,7 @@ from medamad.config.lists import load_lists
 from medamad.config.schema import Config
 from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
+from medamad.domain.exported_settings import exported_exclusions
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.query.embedded.reader import EmbeddedReader
@@ -40,11 +42,12 @@ from medamad.query.period import Period, parse_period
 from medamad.query.reader import Reader
 from medamad.query.request import Gap, Gaps
 from medamad.storage.environment.owner import as_invoker
-from medamad.storage.offline import StoreReader, open_reader
+from medamad.storage.offline import StoreReader, defined_for, open_reader
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource, Source
 from medamad.transfer.rows import format_day
 
+_EXCLUSIONS: Final = "exclusions"
 _MODE: Final = 0o600
 _EPOCH: Final = date(1970, 1, 1)
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
@@ -59,6 +62,10 @@ EXAMPLES: Final = (
         "medamad export example.com --what statistics --start 2026-01-01 --end 2026-01-31",
         "totals, days and lists of the dashboard of these days, as CSV",
     ),
+    (
+        "medamad export example.com --what exclusions --output exclusions.json",
+        "the rules that leave something out of its figures",
+    ),
 )
 
 
@@ -66,10 +73,13 @@ def configure(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("hostname", metavar="HOSTNAME", help="the website")
     parser.add_argument(
-        "--what", choices=WHAT, default="views", help="what to export (default: views)"
+        "--what",
+        choices=(*WHAT, _EXCLUSIONS),
+        default="views",
+        help="what to export (default: views)",
     )
     parser.add_argument(
-        "--format", choices=FORMAT_NAMES, default="csv", help="the format (default: csv)"
+        "--format", choices=FORMAT_NAMES, help="the format (default: csv; exclusions are JSON)"
     )
     for name, where in (("start", "begins"), ("end", "ends")):
         parser.add_argument(
@@ -88,11 +98,13 @@ def configure(parser: ArgumentParser) -> None:
         help="the file to write; - for standard output (default: -)",
     )
     add_data(parser)
+    parser.set_defaults(misused=parser.error)
     parser.epilog = (
         "Writes nothing to the store, and can run alongside a daemon; meanwhile the daemon cannot\n"
         "reuse freed space, so its file may grow. Output for a pipe first goes to a temporary\n"
         "file (in $TMPDIR, default: /tmp), since the reader may be slow. `medamad import`\n"
-        "imports views and events exactly as they were.\n\n"
+        "imports views and events exactly as they were, and exclusions, so that figures are the\n"
+        "same. Views and events are all there, whatever exclusions leave out of figures.\n\n"
         f"{parser.epilog}"
     )
 
@@ -122,7 +134,29 @@ def _instant(text: str | None, zone: tzinfo, *, is_end: bool = False) -> str | N
 
 def run(arguments: Namespace) -> int:
     """Export a website; the exit status is 1 if damaged parts were left out."""
-    return on_data(arguments, lambda data_dir: _export(data_dir, arguments), by_file=True)
+    work = _export
+    if arguments.what == _EXCLUSIONS:
+        for name in ("format", "start", "end"):
+            if getattr(arguments, name) is not None:
+                arguments.misused(f"--{name}: not expected with --what {_EXCLUSIONS}")
+        work = _export_exclusions
+    return on_data(arguments, lambda data_dir: work(data_dir, arguments), by_file=True)
+
+
+def _export_exclusions(data_dir: Path, arguments: Namespace) -> int:
+    exported = exported_exclusions(defined_for(data_dir, arguments.hostname).definitions)
+    with _output(_target(data_dir, arguments), data_dir) as (file, place), _naming(place):
+        file.write(f"{json.dumps(exported, indent=1)}\n".encode())
+    return 0
+
+
+def _target(data_dir: Path, arguments: Namespace) -> Path:
+    """Return the file to write. Raises BadRequest for one of the store."""
+    output = from_data(arguments, arguments.output)
+    if output != STANDARD_OUTPUT:
+        with as_invoker():
+            reject_own_file(output, data_dir)
+    return output
 
 
 def _export(data_dir: Path, arguments: Namespace) -> int:
@@ -130,17 +164,14 @@ def _export(data_dir: Path, arguments: Namespace) -> int:
     zone = config.events.timezone
     request = ExportRequest(
         what=arguments.what,
-        format=arguments.format,
+        format=arguments.format or FORMAT_NAMES[0],
         period=parse_period(
             _instant(arguments.start, zone), _instant(arguments.end, zone, is_end=True)
         ),
     )
     if arguments.output == STANDARD_OUTPUT and request.format == "parquet" and sys.stdout.isatty():
         raise BadRequest("--output: expected a file: Parquet cannot be printed on a terminal")
-    output = from_data(arguments, arguments.output)
-    if output != STANDARD_OUTPUT:
-        with as_invoker():
-            reject_own_file(output, data_dir)
+    output = _target(data_dir, arguments)
     with as_invoker() if arguments.config is not None else nullcontext():
         lists = load_lists(config)
     with (

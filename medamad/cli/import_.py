@@ -34,6 +34,7 @@ from medamad.cli.import_report import (
     report,
 )
 from medamad.cli.reading import reader_of
+from medamad.cli.settings import add, parsed
 from medamad.cli.support import (
     ProgressLine,
     add_data,
@@ -47,6 +48,7 @@ from medamad.config.schema import Config
 from medamad.config.settings import cluster_settings, retention, rules
 from medamad.daemon.messages import reason_of
 from medamad.domain.errors import ApiError, BadRequest, Conflict, NotFound
+from medamad.domain.exported_settings import ExportedSettings
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
 from medamad.ingest.website_rules import WebsiteRules
@@ -55,7 +57,7 @@ from medamad.storage.compaction.retention import Cutoff, cutoff_of
 from medamad.storage.environment.owner import is_of_owner
 from medamad.storage.errors import DamagedSegment, StoreError
 from medamad.storage.import_batches import ImportBatch, Span, check_new, check_ranges
-from medamad.storage.offline import StoreReader, open_reader
+from medamad.storage.offline import StoreReader, defined_for, open_reader
 from medamad.transfer.import_context import ImportTarget
 from medamad.transfer.import_days import (
     DayGatherer,
@@ -70,7 +72,13 @@ from medamad.transfer.import_rows import (
     HitsElsewhere,
     RowGatherer,
 )
-from medamad.transfer.import_survey import ImportFile, Survey, digest_of, survey_rows
+from medamad.transfer.import_survey import (
+    ImportFile,
+    Survey,
+    digest_of,
+    exclusions_in,
+    survey_rows,
+)
 from medamad.transfer.registry import SOURCE_NAMES
 from medamad.transfer.rows import format_day
 
@@ -188,6 +196,8 @@ def configure(parser: ArgumentParser) -> None:
         "from the first hit counted here on, and between the first and the last hit of an\n"
         "earlier import; so are the daily totals of another program for days that already have\n"
         "data. --overlapping imports them anyway.\n\n"
+        "A file of `medamad export --what exclusions` adds the exclusions that are not there yet,\n"
+        "with the goals that they name; --undo leaves them there.\n\n"
         f"{parser.epilog}"
     )
 
@@ -274,7 +284,8 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
                 f"{path}: expected a file outside the data directory, in which its owner may put"
                 " links; or import it as that user"
             )
-    files = [ImportFile.of(path, arguments.source, into) for path in arguments.files]
+    exclusions, paths = _divided(arguments.files)
+    files = [ImportFile.of(path, arguments.source, into) for path in paths]
     digest = digest_of(files)
     newest = max((batch.number for batch in before), default=0)
     check_new(before, digest, newest)
@@ -284,6 +295,8 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     progress.end()
     check_ranges(found.ranges)
     now_ms = round(time.time() * 1000)
+    before_import = defined_for(data_dir, website.hostname)
+    missing = before_import.with_imported(exclusions, ())[1].exclusions
     with open_reader(data_dir) as reader:
         kept = retention(effective.of_daemon())
         keep = kept.of(website.hostname, {each.hostname for each in reader.websites()})
@@ -298,14 +311,36 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
             overlapping=arguments.overlapping,
             elsewhere=_elsewhere(effective.config, reader, website, found),
         )
-    plan = Plan(website, files, digest, found, newest, gathering, cutoff, waits_ms)
+    plan = Plan(
+        *(website, files, digest, found, newest, gathering, cutoff, waits_ms, exclusions, missing)
+    )
     if arguments.dry_run:
         return _dry_run(plan, arguments)
     if found.rejected_rows and not arguments.skip_refused:
         print_rejected(found)
         raise BadRequest(_unskipped(found, "and nothing was stored"))
     with connect(data_dir, _ANSWERS_WITHIN_S) as daemon, connect(data_dir) as holding:
-        return _send(plan, daemon, holding, arguments)
+        return _send(data_dir, plan, daemon, holding, arguments)
+
+
+def _divided(paths: Sequence[Path]) -> tuple[ExportedSettings, Sequence[Path]]:
+    """Return the exclusions in one of the files, if it has some, and the other files."""
+    texts = {path: text for path in paths if (text := exclusions_in(path)) is not None}
+    if not texts:
+        return ExportedSettings(), paths
+    path, *others = texts
+    if others:
+        raise BadRequest(f"{others[0]}: expected one file of exclusions, besides {path}")
+    hits = [each for each in paths if each != path]
+    if not hits:
+        raise BadRequest(
+            f"{path}: expected views or events beside exclusions; `medamad settings import` adds"
+            " exclusions alone"
+        )
+    try:
+        return parsed(texts[path]), hits
+    except (msgspec.MsgspecError, BadRequest) as error:
+        raise BadRequest(f"{path}: not valid exclusions: {error}") from None
 
 
 def _gathering(
@@ -402,7 +437,11 @@ def _unskipped(found: Survey, what: str) -> str:
 
 
 def _send(
-    plan: Plan, daemon: AdminConnection, holding: AdminConnection, arguments: Namespace
+    data_dir: Path,
+    plan: Plan,
+    daemon: AdminConnection,
+    holding: AdminConnection,
+    arguments: Namespace,
 ) -> int:
     begun = daemon.request(
         BeginImport(
@@ -428,6 +467,8 @@ def _send(
             raise RequestFailed(nothing_in(plan, gathering))
         for request in robots_requests(begun.number, plan.survey.robots):
             daemon.request(request, Nothing)
+        # Before the hits can be seen, what exclusions leave out of figures is left out.
+        add(data_dir, plan.website.hostname, plan.exclusions)
         ended = daemon.request(FinishImport(begun.number), Ended)
     report(plan, gathering, ended, as_json=arguments.json)
     return 0

@@ -12,6 +12,7 @@ from medamad.admin.import_requests import days_request, rows_request
 from medamad.admin.imports import Ended
 from medamad.admin.protocol import AdminRequest
 from medamad.cli.support import counted, print_error
+from medamad.domain.exported_settings import ExportedSettings
 from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.environment.trusted_clock import until_trusted
@@ -41,6 +42,10 @@ class Plan:
     """From before when retention will remove what is imported; None for never."""
     waits_ms: int
     """For how much longer nothing is removed, as the clock is not trusted yet."""
+    exclusions: ExportedSettings
+    """The exclusions, with the goals that they name."""
+    missing: int
+    """How many exclusions the website does not have yet."""
 
     def requests(self, gathering: Gathered, number: int) -> Iterator[AdminRequest | None]:
         """Yield the requests that import it; None for a step without one."""
@@ -98,6 +103,8 @@ class ImportReport(msgspec.Struct, kw_only=True):
     days_without_views: int = 0
     robots: int = 0
     """How many requests of robots were counted apart."""
+    exclusions: int = 0
+    """How many exclusions were added."""
     left_out: dict[str, int] = {}
     """Rows of other programs' files that are not hits to count, by reason."""
     past_views: int = 0
@@ -120,10 +127,13 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
     print(f"  {views} of {visitors}, {counted(found.events, 'event')}")
     if found.first is not None:
         print(f"  from {found.first} to {found.last}")
-    if found.days:
-        print(f"  {counted(found.days, 'day')}, with daily totals only")
-    if found.robots:
-        print(f"  {counted(found.robots, 'request')} of robots, counted apart")
+    for count, noun, what in (
+        (found.days, "day", ", with daily totals only"),
+        (found.robots, "request", " of robots, counted apart"),
+        (found.exclusions, "exclusion", ""),
+    ):
+        if count:
+            print(f"  {counted(count, noun)}{what}")
     for line in _left_out(plan, gathering):
         print(f"  {line}, left out")
     if removed := _removed(plan, found):
@@ -132,7 +142,8 @@ def report(plan: Plan, gathering: Gathered, ended: Ended | None, *, as_json: boo
         print(f"  {counted(found.refused, 'row')} rejected:")
         print_rejected(plan.survey)
     if ended is not None:
-        print(f"`medamad import --undo {found.number}` removes them again.")
+        but = ", but not the exclusions" if found.exclusions else ""
+        print(f"`medamad import --undo {found.number}` removes them again{but}.")
 
 
 def nothing_in(plan: Plan, gathering: Gathered) -> str:
@@ -178,6 +189,7 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> ImportRepor
         robots=sum(
             sum(by_path.values()) for day in found.robots.values() for by_path in day.values()
         ),
+        exclusions=plan.missing,
         left_out={str(why): rows for why, rows in found.skipped.items()},
     )
     if isinstance(gathering, DayGatherer):

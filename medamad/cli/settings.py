@@ -58,15 +58,12 @@ def _export(arguments: Namespace, data_dir: Path) -> int:
 
 def _import(arguments: Namespace, data_dir: Path) -> int:
     try:
-        members = msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, Any])
-        settings = msgspec.convert(members, ExportedSettings)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        settings = parsed(sys.stdin.buffer.read())
+    except msgspec.MsgspecError as error:
         raise BadRequest(
             f"standard input: expected what `medamad settings export` prints: {error}"
         ) from None
-    check_members(members)
-    check_exported(settings)
-    added = _added(data_dir, arguments.hostname, settings)
+    added = add(data_dir, arguments.hostname, settings)
     if arguments.json:
         print(json.dumps(asdict(added), indent=1))
         return 0
@@ -83,12 +80,24 @@ def _import(arguments: Namespace, data_dir: Path) -> int:
     return 0
 
 
-def _added(data_dir: Path, hostname: str, settings: ExportedSettings) -> Imported:
-    """Add settings; a daemon that runs has the websites in memory, so it does that itself."""
+def parsed(text: bytes) -> ExportedSettings:
+    """Return exported settings. Raises MsgspecError and BadRequest."""
+    members = msgspec.json.decode(text, type=dict[str, Any])
+    settings = msgspec.convert(members, ExportedSettings)
+    check_members(members)
+    check_exported(settings)
+    return settings
+
+
+def add(data_dir: Path, hostname: str, settings: ExportedSettings) -> Imported:
+    """Add settings; a daemon that runs has the websites in memory, so it does that itself.
+
+    Raises BadRequest if there are too many, and what `Defined.with_imported` does.
+    """
     try:
         with connect(data_dir) as daemon:
             return daemon.request(ImportSettings(hostname, settings), Imported)
     except NotRunning:
         return add_settings(data_dir, hostname, settings, int(time.time()))
     except ValueError as error:
-        raise BadRequest(f"standard input: too large: {error}") from None
+        raise BadRequest(f"the settings are too large: {error}") from None

@@ -4,6 +4,7 @@ The URL of a webhook has no path, which often is a secret. Reports by mail are n
 addresses are personal data, and have confirmed the mails of this server alone.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -91,6 +92,23 @@ def check_members(settings: Mapping[str, Any]) -> None:
             for member in entry:
                 if member not in fields_dict(_TYPES[name]):
                     raise BadRequest(f"{member}: no such member of {place}")
+
+
+def exported_exclusions(definitions: Definitions) -> dict[str, Any]:
+    """Return the JSON members of the exclusions alone, and of the goals that they name."""
+    named = {goal for each in definitions.exclusions for goal in each.goals}
+    return {
+        "exclusions": [members_of(_listed(each)) for each in definitions.exclusions],
+        "goals": [members_of(each) for each in definitions.goals if each.id in named],
+    }
+
+
+_EXCLUSIONS: Final = re.compile(rb'\s*\{\s*"exclusions"\s*:')
+
+
+def are_exported_exclusions(head: bytes) -> bool:
+    """Return whether a file that begins like this has what `exported_exclusions` returned."""
+    return _EXCLUSIONS.match(head) is not None
 
 
 @frozen(kw_only=True)

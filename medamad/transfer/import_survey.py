@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 from attrs import define, field, frozen
 
 from medamad.domain.errors import BadRequest
+from medamad.domain.exported_settings import are_exported_exclusions
 from medamad.storage.request_totals import RequestCounts
 from medamad.transfer.import_context import (
     ImportTarget,
@@ -91,6 +92,13 @@ def _open_named(path: Path, fingerprint: FileFingerprint | None = None) -> Itera
         raise BadRequest(f"{path}: {error}") from None
     except (EOFError, zlib.error, BadGzipFile) as error:
         raise BadRequest(f"{path}: not a valid gzip file: {error}") from None
+
+
+def exclusions_in(path: Path) -> bytes | None:
+    """Return a file of exported exclusions, None for other files. Raises BadRequest or OSError."""
+    with _open_named(path) as file:
+        head = read_first_lines(file)
+        return head + file.read() if are_exported_exclusions(head) else None
 
 
 def digest_of(files: Iterable[ImportFile]) -> str:

@@ -1,4 +1,5 @@
 import csv
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,37 @@ def test_it_is_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:
         rows = {row["report"]: row for row in csv.DictReader(statistics.splitlines())}
         assert rows["pages"]["name"] == "/a"
         assert rows["summary"]["visitors"] == "1"
+
+
+def test_exclusions_are_a_file_of_their_own(tmp_path: Path) -> None:
+    path = "/api/websites/example.com"
+    filters = "country[eq]=Peru&path=/a%26b"
+    flood = {"name": "Flood", "filters": filters, "end": "2026-01-31T12:00:00Z"}
+    with running(tmp_path) as daemon:
+        client = daemon.client()
+        client.add_website("example.com")
+        for name in ("Cart", "Paid"):
+            finished("goal", daemon.data, "add", "example.com", name, "--path", f"/{name}")
+        paid = client.get(f"{path}/goals")[1]
+        paying = {"name": "Paying", "filters": f"goal[eq]={paid['id']}"}
+        for body in (flood, paying):
+            assert client.request("POST", f"{path}/exclusions", body).status == 201
+        file = tmp_path / "exclusions.json"
+        made = export(daemon.data, "example.com", "--what", "exclusions", "-o", str(file))
+        assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+        found = json.loads(file.read_text("utf-8"))
+        assert [each | {"created": 0} for each in found["exclusions"]] == [
+            flood | {"created": 0},
+            paying | {"created": 0},
+        ]
+        assert found["goals"] == [paid]
+        assert client.get(f"{path}/settings/export/exclusions") == found
+        printed = export(daemon.data, "example.com", "--what", "exclusions")
+        assert printed.stdout == file.read_text("utf-8")
+        for option in (["--format", "csv"], ["--start", "2026-01-01"], ["--end", "2026-01-31"]):
+            refused = export(daemon.data, "example.com", "--what", "exclusions", *option)
+            assert refused.returncode == 64
+            assert f"{option[0]}: not expected with --what exclusions" in refused.stderr
 
 
 def test_damage_is_reported_and_left_out(tmp_path: Path) -> None:

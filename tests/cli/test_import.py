@@ -134,6 +134,74 @@ def test_every_endpoint_responds_alike_after_a_round_trip(
     )
 
 
+def test_exclusions_come_with_the_hits_that_they_leave_out(tmp_path: Path, daemon: Daemon) -> None:
+    client, into = daemon.client(), ("--website", "twin.example")
+    client.add_website("twin.example")
+    files = views_file(tmp_path / "made")
+    assert call(daemon.data, "import", *files, "--website", "example.org").returncode == 0
+    whole = answers(client, "example.org")
+    finished("goal", daemon.data, "add", "example.org", "Last", "--path", "/30")
+    (goal,) = client.get("/api/websites/example.org/goals")
+    for name, rule in (
+        ("Safari", {"filters": "browser[eq]=Safari", "end": "2026-01-02T12:00:00Z"}),
+        ("Last page", {"filters": f"goal[eq]={goal['id']}"}),
+    ):
+        added = client.request(
+            "POST", "/api/websites/example.org/exclusions", {"name": name, **rule}
+        )
+        assert added.status == 201, added.text
+    there = answers(client, "example.org")
+    assert there != whole
+    out = [tmp_path / f"{what}.out" for what in ("views", "events", "exclusions")]
+    for file in out:
+        export = ("export", "example.org", "--what", file.stem, "-o", file)
+        assert call(daemon.data, *export).returncode == 0
+    planned = call(daemon.data, "import", *out, *into, "--dry-run", "--json")
+    assert planned.returncode == 0, planned.stderr
+    plan = json.loads(planned.stdout)
+    assert (plan["views"], plan["exclusions"]) == (300, 2)
+    assert client.get("/api/websites/twin.example/exclusions") == []
+    moved = call(daemon.data, "import", *out, *into)
+    assert (moved.returncode, moved.stderr) == (0, "")
+    assert "  2 exclusions\n" in moved.stdout
+    assert "removes them again, but not the exclusions.\n" in moved.stdout
+    assert answers(client, "twin.example") == there
+    number = imports(daemon)[-1]["number"]
+    assert call(daemon.data, "import", "--undo", number).returncode == 0
+    again = call(daemon.data, "import", *out, *into, "--json")
+    assert json.loads(again.stdout)["exclusions"] == 0
+    assert answers(client, "twin.example") == there
+    for rule in client.get("/api/websites/twin.example/exclusions"):
+        client.request("DELETE", f"/api/websites/twin.example/exclusions/{rule['id']}")
+    assert answers(client, "twin.example") == whole
+
+
+def test_exclusions_that_cannot_be_added_stop_an_import(tmp_path: Path, daemon: Daemon) -> None:
+    client, into = daemon.client(), ("--website", "example.org")
+    files = views_file(tmp_path / "made")
+    safari = {"name": "Safari", "filters": "browser[eq]=Safari"}
+    client.request("POST", "/api/websites/example.org/exclusions", safari)
+    file, other = tmp_path / "exclusions.json", tmp_path / "other.json"
+    other.write_text('{"exclusions": []}', "utf-8")
+    different = {"name": "Safari", "filters": "browser[eq]=Chrome"}
+    for rules, given, reason in (
+        ([different], [], "exclusions: Safari is there already, and is different"),
+        ([{"filters": "pth=/"}], [], f"{file}: not valid exclusions: "),
+        ([{"name": "a", "filters": "pth=/"}], [], f"{file}: not valid exclusions: pth: there is"),
+        ([safari], [other], f"{other}: expected one file of exclusions, besides {file}"),
+    ):
+        file.write_text(json.dumps({"exclusions": rules}), "utf-8")
+        refused = call(daemon.data, "import", *files, file, *given, *into)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"medamad: {reason}")
+        assert imports(daemon) == []
+    alone = call(daemon.data, "import", file, *into)
+    assert alone.returncode == 1
+    assert "`medamad settings import` adds exclusions alone" in alone.stderr
+    added = finished("settings", daemon.data, "import", "example.org", given=other.read_text())
+    assert added.returncode == 0
+
+
 def test_a_rejected_file_is_reported_and_nothing_is_stored(tmp_path: Path, daemon: Daemon) -> None:
     (views, _) = views_file(tmp_path / "made")
     with views.open("a") as file:

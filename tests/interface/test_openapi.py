@@ -119,6 +119,7 @@ OURS = {
     "PATCH /websites/{hostname}/annotations/{annotation}",
     "DELETE /websites/{hostname}/annotations/{annotation}",
     "GET /websites/{hostname}/settings/export",
+    "GET /websites/{hostname}/settings/export/exclusions",
     "POST /websites/{hostname}/settings/import",
     "GET /websites/{hostname}/exclusions",
     "GET /websites/{hostname}/suggestions",

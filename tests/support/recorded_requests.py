@@ -796,6 +796,7 @@ def _exclusions() -> Iterator[Ask]:
     ):
         yield change(f"leave out {name}", "POST", exclusions, body)
     yield _read("exclusions", f"{exclusions}?timezone=Europe/Berlin")
+    yield _read("exported exclusions", "/api/websites/past.example/settings/export/exclusions")
     yield _read("what is not left out", "/api/website/past.example/summary?visits=true")
     suggested = "/api/websites/past.example/suggestions"
     yield _read("suggestions of exclusions", f"{suggested}?{MARCH}")

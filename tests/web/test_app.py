@@ -115,7 +115,7 @@ def test_both_prefixes_have_the_same_routes(server: Server) -> None:
     rules = {(rule.rule, *sorted(rule.methods or ())) for rule in routes}
     assert ("/websites/<hostname>", "GET", "HEAD") in rules
     assert ("/event/hit", "POST") in rules
-    assert len(rules) == 91
+    assert len(rules) == 92
 
 
 @pytest.mark.parametrize("name", ["pulse", "a.b", "x_1-"])

@@ -1,4 +1,4 @@
-"""The settings of a website as a whole: exported, and added to those of another."""
+"""The settings of a website as a whole, or its exclusions: exported, and added to another's."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from attrs import asdict
 
-from medamad.domain.exported_settings import ExportedSettings, check_members
+from medamad.domain.exported_settings import ExportedSettings, check_members, exported_exclusions
 from medamad.query.exclusions import check_exported
 from medamad.web.auth import Access
 from medamad.web.call import Call
@@ -23,6 +23,12 @@ def export_settings(call: Call, hostname: str) -> Response:
     return json_response(defined.exported())
 
 
+def export_exclusions(call: Call, hostname: str) -> Response:
+    """Return the exclusions of a website and the goals that they name, as an import takes them."""
+    definitions = call.backend.store.goals.of(call.website(hostname).number)
+    return json_response(exported_exclusions(definitions))
+
+
 async def import_settings(call: Call, hostname: str) -> Response:
     """Add what is not there yet; return how much that is."""
     website, settings = call.website(hostname), call.body(_SETTINGS)
@@ -37,4 +43,5 @@ def add_to(routes: Routes) -> None:
     """Add the routes of this module."""
     path = "/websites/<hostname>/settings"
     routes.add("GET", f"{path}/export", export_settings, Access.CHANGE)
+    routes.add("GET", f"{path}/export/exclusions", export_exclusions, Access.CHANGE)
     routes.add("POST", f"{path}/import", import_settings, Access.CHANGE)
