@@ -37,6 +37,9 @@ from medamad.domain.accounts import Settings
 from medamad.domain.errors import BadRequest
 from medamad.domain.exported_settings import Imported
 from medamad.domain.websites import canonical_hostname
+from medamad.query.embedded.engine import EmbeddedEngine
+from medamad.query.reader import Reader
+from medamad.query.request import Cancellation
 from medamad.storage.compact import compaction_asked
 from medamad.storage.dictionary.limits import limit_warning
 from medamad.storage.environment.folder import open_to_others
@@ -139,8 +142,15 @@ class AdminHandlers:
         websites, figures = store.websites.all(), store.figures()
         now_ms = int(now * 1000)
         # Of this collector alone: the cluster may not answer, or slowly.
+        engine, sources = EmbeddedEngine(store), backend.settings.sources
+
+        def open_pages(reader: Reader) -> int:
+            return reader.open_pages(now_ms)
+
         visitors = await backend.run_query(
-            lambda: sum(store.live_visitors(website, now_ms) for website in websites)
+            lambda: sum(
+                engine.read(website, sources, Cancellation(), open_pages) for website in websites
+            )
         )
         return DaemonState(
             version=VERSION,

@@ -6,7 +6,7 @@ texts match a filter, names and their order, pages of rows, shares and their rou
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,10 @@ class Selected(Protocol):
         The order is that of time, at the same time that in which they were stored. A view or an
         event may reach several in order.
         """
+
+
+OPEN_MS: Final = 300_000
+"""For so long a page whose view has no duration yet may be open."""
 
 
 class Reader(Protocol):

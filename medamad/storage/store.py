@@ -21,7 +21,6 @@ from medamad.domain.subscriptions import Subscription
 from medamad.domain.timings import Timings
 from medamad.domain.website_settings import WebsiteSettings
 from medamad.domain.websites import Website
-from medamad.storage import visitors
 from medamad.storage.accounts import ACCOUNT, StoredAccount, delete_account
 from medamad.storage.compaction.compactor import Compactor
 from medamad.storage.compaction.maintenance import Maintenance
@@ -194,10 +193,6 @@ class Store:
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""
         return self.partitions.visitors_last_day(website.number, now_ms)
-
-    def live_visitors(self, website: Website, now_ms: int) -> int:
-        """Count the views of the last five minutes whose page was not left."""
-        return self.read(website, lambda snapshot: visitors.live_visitors(snapshot, now_ms))
 
     def limits_reached(self, now_ms: int) -> dict[int, list[Dimension]]:
         """Return the dimensions whose new values count as OTHER today (UTC), by website number."""

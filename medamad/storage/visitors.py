@@ -1,4 +1,4 @@
-"""Visitors now and in the last 24 hours, counted in bounded memory."""
+"""Visitors in the last 24 hours, counted in bounded memory."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -19,9 +19,6 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.snapshot import Snapshot
 
-LIVE_MS: Final = 300_000
-_EVER: Final = 1 << 62
-
 
 def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
     """Return when the visitors' first views of the day since a moment were, Unix milliseconds.
@@ -35,28 +32,9 @@ def visitor_times(snapshot: Snapshot, since_ms: int) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
-def live_visitors(snapshot: Snapshot, now_ms: int) -> int:
-    """Count the views begun in the five minutes before `now_ms` whose page was not left."""
-    return sum(
-        int(np.count_nonzero(recent & (part.time_ms <= now_ms) & (part.duration_ms == 0)))
-        for part, recent in _recent(snapshot.parts, now_ms - LIVE_MS)
-    )
-
-
-def newest_ms(parts: Iterable[Part], until_ms: int = _EVER) -> int:
-    """Return the latest time of a view up to a moment, Unix milliseconds; -1 without any."""
-    newest = -1
-    for part in parts:
-        earliest_ms, latest_ms = part.time_bounds
-        if latest_ms <= newest or earliest_ms > until_ms:
-            continue
-        if latest_ms <= until_ms:
-            newest = latest_ms
-        elif isinstance(part, MergedSegment):
-            newest = max(newest, newest_ms(part.members, until_ms))
-        else:
-            newest = max(newest, int(part.time_ms[part.time_ms <= until_ms].max()))
-    return newest
+def newest_ms(parts: Iterable[Part]) -> int:
+    """Return the latest time of a view, Unix milliseconds; -1 without any."""
+    return max([-1, *(part.time_bounds[1] for part in parts)])
 
 
 def _recent(

@@ -12,7 +12,8 @@ from twisted.internet.defer import Deferred
 
 from medamad.admin.handlers import AdminHandlers
 from medamad.admin.protocol import DaemonState, Status
-from medamad.domain.hits import View
+from medamad.domain.goals import Exclusion
+from medamad.domain.hits import Unload, View
 from medamad.ingest.networks import Sender, address_of
 from medamad.storage.settings import Keep, Retention
 
@@ -86,6 +87,34 @@ async def test_what_is_wrong_with_the_configuration_comes_first(
             f" {server.site.settings.data_dir}"
         ),
     )
+
+
+@pytest_twisted.ensureDeferred
+async def test_live_visitors_are_those_whom_nothing_leaves_out(
+    server: Server, tmp_path: Path
+) -> None:
+    now_ms = int(server.site.backend.clock() * 1000)
+    for hostname in ("example.com", "other.example"):
+        website = await server.store.add_website(hostname, 1)
+        await server.store.append(
+            [
+                View(
+                    website=website.number,
+                    time_ms=now_ms - ago_ms,
+                    beacon=f"{hostname} {path}",
+                    first_today=True,
+                    first_of_page=True,
+                    path=path,
+                )
+                for path, ago_ms in (("/", 0), ("/a", 300_000), ("/b", 300_001), ("/flood", 1))
+            ]
+        )
+    left = Unload(time_ms=now_ms, beacon="other.example /", duration_ms=10)
+    await server.store.append([left])
+    assert (await state(server, tmp_path)).visitors == 5
+    flood = Exclusion(id="flood", name="Flood", filters=(("path", "/flood"),), created=1)
+    await server.store.goals.change(website.number, lambda old: old.with_exclusion(flood))
+    assert (await state(server, tmp_path)).visitors == 4
 
 
 @pytest_twisted.ensureDeferred

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.hits import NOON
 from support.query.oracle import Entry
+from support.query.readers import reader_of
 from support.query.snapshots import SOURCES, Cuts, MadeDay, snapshot_of
 
 from medamad.alerts.silence import quiet_since as quiet_since_for
 from medamad.query.embedded.reader import EmbeddedReader
-from medamad.query.request import Cancellation
+from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.segments.snapshot import Snapshot
 
 QUARTER = 900_000
@@ -135,6 +136,22 @@ def test_websites_with_few_views_are_compared_by_longer_periods(
     times = [NOON - WEEK * number // a_week for number in range(a_week * weeks)]
     found = quiet_since(snapshot(times), NOON + after_ms, LONG_AGO)
     assert found == (NOON if is_quiet else None)
+
+
+@pytest.mark.parametrize("cuts", [Cuts(), Cuts((400, 1_000), (True, True, True))])
+def test_what_is_left_out_does_not_break_a_silence(cuts: Cuts) -> None:
+    flood = steady(NOON + 4 * HOUR, days=1)
+    views: list[Entry] = [
+        {"id": number, "visit": number, "time_ms": time_ms, "path": path, "p": True, "q": True,
+         "duration_ms": 0}
+        for number, (time_ms, path) in enumerate(
+            sorted([*((each, "/") for each in steady()), *((each, "/flood") for each in flood)]), 1
+        )
+    ]  # fmt: skip
+    made, now_ms = snapshot_of(views, [], cuts), NOON + 4 * HOUR
+    assert quiet_since(made, now_ms, LONG_AGO) is None
+    rule = Query(filters=(Filter("path", "eq", ("/flood",)),))
+    assert quiet_since_for(reader_of(made, SOURCES, (rule,)), now_ms, LONG_AGO) == NOON
 
 
 def test_a_day_of_rest_is_no_silence() -> None:

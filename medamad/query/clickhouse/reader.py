@@ -29,7 +29,7 @@ from medamad.query.clickhouse.website_rows import (
     labels_of,
 )
 from medamad.query.period import ALWAYS, Period
-from medamad.query.reader import Reader, Selected
+from medamad.query.reader import OPEN_MS, Reader, Selected
 from medamad.query.request import (
     NO_GAPS,
     Gap,
@@ -54,7 +54,6 @@ from medamad.query.sums import (
 )
 from medamad.storage.segments.format import BOUNCE_MS
 
-_OPEN_MS: Final = 5 * 60_000
 _TALLY: Final[Mapping[str, str]] = {
     "views": "count()",
     "day_visitors": "sum(first_today)",
@@ -91,7 +90,7 @@ class ClickHouseReader(WebsiteRows, Reader):
         return int(found["last"][0]) if int(found["views"][0]) else None
 
     def open_pages(self, now_ms: int) -> int:
-        period = Period(now_ms - _OPEN_MS, now_ms)
+        period = Period(now_ms - OPEN_MS, now_ms)
         found = self.run(
             "SELECT count() AS views FROM "
             + self.of_website("views", *during(period), "duration_ms = 0")

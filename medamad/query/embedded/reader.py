@@ -24,7 +24,7 @@ from medamad.query.embedded.series import series_of, total_of
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visitors import visitors_by_since
 from medamad.query.period import ALWAYS, Period
-from medamad.query.reader import Reader, Selected
+from medamad.query.reader import OPEN_MS, Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.spans import Spans
 from medamad.query.sums import (
@@ -39,9 +39,8 @@ from medamad.query.sums import (
     VisitSums,
 )
 from medamad.storage.dictionary.decode import CodeTexts
-from medamad.storage.segments.parts import enclosing_bounds
+from medamad.storage.segments.parts import Part, enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.visitors import LIVE_MS, newest_ms
 
 
 @frozen(eq=False)
@@ -151,6 +150,11 @@ class EmbeddedSelected(Selected):
         return count_steps(self.selection, goals)
 
 
+def _latest_counted_ms(part: Part) -> int | None:
+    """Return the time of the latest view of a part, None if it was imported."""
+    return None if part.import_batch else part.time_bounds[1]
+
+
 @frozen(eq=False)
 class EmbeddedReader(Reader):
     """Reads a website from a snapshot of the store."""
@@ -177,12 +181,22 @@ class EmbeddedReader(Reader):
         return enclosing_bounds((self.select(Query()).time_bounds(), *rollups))
 
     def last_counted_ms(self, period: Period) -> int | None:
-        counted = [part for part in self.snapshot.parts if not part.import_batch]
-        last_ms = newest_ms(counted, *(() if period.end_ms is None else (period.end_ms,)))
-        return last_ms if last_ms >= max(period.start_ms or 0, 0) else None
+        last_ms, candidates = -1, []
+        for each in self.select(Query(period)).selection.candidates(_latest_counted_ms):
+            if isinstance(each, int):
+                last_ms = max(last_ms, each)
+            elif not each.part.import_batch:
+                candidates.append(each)
+        for each in sorted(candidates, key=lambda each: -each.part.time_bounds[1]):
+            if each.part.time_bounds[1] <= last_ms:
+                break
+            views = each.selected()
+            if views is not None:
+                last_ms = max(last_ms, int(views.time_ms.max()))
+        return last_ms if last_ms >= 0 else None
 
     def open_pages(self, now_ms: int) -> int:
-        period = Period(now_ms - LIVE_MS, now_ms)
+        period = Period(now_ms - OPEN_MS, now_ms)
         views = self.select(Query(period)).selection.views()
         return sum(int(np.count_nonzero(each.duration_ms == 0)) for each in views)
 
