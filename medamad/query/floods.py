@@ -65,8 +65,9 @@ def floods(reader: Reader, query: Query, *, now_ms: int) -> Result[list[Flood]]:
     """Return the floods in a period, those with the most visits first.
 
     Each has `filters`, which are those of a query; the hours from `start` to `end` in which its
-    visits began; the `visits` that match, with their `views`; and how many `usual_visits` match
-    in such hours without a flood. There is none without four days to compare with.
+    visits began; the `visits` that match, as `visits_percentage` of all that began in these hours,
+    with their `views`; and how many `usual_visits` match in such hours without a flood. There is
+    none without four days to compare with.
     """
     search = _Search.of(reader, query, now_ms)
     if search is None:
@@ -93,6 +94,8 @@ class _Search:
     reader: Reader
     query: Query
     hours: Buckets
+    visits: NDArray[np.int64]
+    """The visits of each hour."""
     spans: Sequence[_Span]
     """The largest first."""
     usual: float
@@ -121,7 +124,7 @@ class _Search:
         spans = _spans(visits)
         known = evolve(query, period=_period_of(hours))
         usual = visits.sum() - sum(visits[span.begin : span.end].sum() for span in spans)
-        return cls(reader, known, hours, spans, float(usual), gaps)
+        return cls(reader, known, hours, visits, spans, float(usual), gaps)
 
     def describe(self, span: _Span) -> Flood | None:
         """Return a flood, None if its visits are like all others."""
@@ -154,13 +157,15 @@ class _Search:
     def _row(self, filters: Filters, span: _Span) -> Flood:
         selected = self.reader.select(Query(self._period(span), filters))
         sums, _ = selected.visits_by_bucket(None)
+        found = int(sums.visits.sum())
         usual = span.usual / self.usual * _total(self._others(filters)) if self.usual else 0
         edges_ms = self.hours.edges_ms
         return {
             "filters": filters,
             "start": second_as_text(int(edges_ms[span.begin]) // 1000),
             "end": second_as_text(int(edges_ms[span.end]) // 1000 - 1),
-            "visits": int(sums.visits.sum()),
+            "visits": found,
+            "visits_percentage": round(found / int(self.visits[span.begin : span.end].sum()), 4),
             "views": int(sums.views.sum()),
             "usual_visits": round(usual),
         }

@@ -39,7 +39,6 @@ export interface Website {
 /** What becomes of hits from networks of hosting providers. */
 export type HostingRule = "count" | "count apart" | "ignore";
 
-/** What counts on a website; null stands for what is configured. */
 /** A rule of what is left out of all figures. */
 export interface Exclusion {
   id: string;
@@ -53,6 +52,20 @@ export interface Exclusion {
   visits?: number;
 }
 
+/** A flood that a rule would leave out. */
+export interface Suggestion {
+  /** As in a query string. */
+  filters: string;
+  start: string;
+  end: string;
+  visits: number;
+  /** Of all visits in these hours. */
+  visits_percentage: number;
+  views: number;
+  usual_visits: number;
+}
+
+/** What counts on a website; null stands for what is configured. */
 export interface WebsiteSettings {
   bots: "declared" | "strict" | "off" | null;
   hosting: HostingRule | null;

@@ -1,19 +1,20 @@
-// What is left out of all figures of a website: the rules, what each leaves out, and a new one.
+// What is left out of all figures of a website: the rules, what each leaves out, a new one, and
+// suggestions of others.
 
 import type { TargetedSubmitEvent } from "preact";
-import { useState } from "preact/hooks";
-import { change } from "../api/client.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { address, change } from "../api/client.ts";
 import type { Exclusion } from "../api/types.ts";
-import { inWords } from "../filters/words.ts";
 import { said } from "../i18n/exclusions.ts";
-import { moment, t } from "../i18n/index.ts";
+import { t } from "../i18n/index.ts";
 import { useSaving } from "../settings/form-state.ts";
 import { refresh, useAsk } from "../state/data.ts";
 import { useUsage } from "../state/usage.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, hasKeyboard } from "../ui/dialog.tsx";
 import { nameOf } from "../ui/hostnames.ts";
 import { Refusal, Trouble } from "../ui/trouble.tsx";
-import { filtersIn } from "../view/filters.ts";
+import { Suggestions } from "./suggestions.tsx";
+import { periodOf, wordsOf } from "./words.ts";
 import "../style/settings.css" with { type: "css" };
 
 const MAX_NAME = 100;
@@ -37,6 +38,7 @@ export function Exclusions({ hostname, proposed, onClose }: Properties) {
   const { data, error } = useAsk<Exclusion[]>(path);
   const { isDemo } = useUsage();
   const [done, setDone] = useState("");
+  const [reviewed, setReviewed] = useState<Proposed>();
   const removing = useSaving();
   const remove = async ({ id, name }: Exclusion) => {
     if (await removing.save(() => change("DELETE", `${path}/${id}`))) {
@@ -48,8 +50,26 @@ export function Exclusions({ hostname, proposed, onClose }: Properties) {
     <Dialog title={said("title", { hostname: nameOf(hostname) })} onClose={onClose}>
       <div class="form">
         <p>{said("text")}</p>
-        {proposed && !isDemo && (
-          <Add path={path} proposed={proposed} onAdd={(name) => setDone(said("added", { name }))} />
+        {reviewed ? (
+          <Add
+            key={`${reviewed.filters} ${reviewed.start}`}
+            path={path}
+            proposed={reviewed}
+            isReviewed
+            onAdd={(name) => {
+              setDone(said("added", { name }));
+              setReviewed(undefined);
+            }}
+          />
+        ) : (
+          proposed &&
+          !isDemo && (
+            <Add
+              path={path}
+              proposed={proposed}
+              onAdd={(name) => setDone(said("added", { name }))}
+            />
+          )
         )}
         {!data && error && <Trouble error={error} />}
         {data?.length === 0 && <p class="soft">{said("none")}</p>}
@@ -83,33 +103,48 @@ export function Exclusions({ hostname, proposed, onClose }: Properties) {
         <p class="saved" role="status">
           {done}
         </p>
+        {data && data.length > 0 && (
+          <div class="row">
+            <a
+              class="button"
+              href={address(`/websites/${encodeURIComponent(hostname)}/settings/export/exclusions`)}
+              download={`${hostname}-exclusions.json`}
+            >
+              {t("sites.download")}
+            </a>
+          </div>
+        )}
+        {data && (
+          <Suggestions
+            hostname={hostname}
+            rules={data.map(({ id }) => id).join()}
+            onReview={isDemo ? undefined : setReviewed}
+          />
+        )}
       </div>
     </Dialog>
   );
 }
 
-function wordsOf(filters: string): string {
-  return filtersIn(new URLSearchParams(filters)).map(inWords).join(" · ");
-}
-
-function periodOf({ start, end }: Exclusion): string {
-  const [first, last] = [start, end].map((bound) =>
-    bound === undefined ? "" : moment(new Date(bound), { dateStyle: "medium", timeStyle: "short" }),
-  );
-  return first || last ? `${first} – ${last}` : said("always");
-}
-
 interface AddProperties {
   path: string;
   proposed: Proposed;
+  /** Whether it was opened in the dialog, and so gets the focus. */
+  isReviewed?: boolean;
   onAdd: (name: string) => void;
 }
 
-function Add({ path, proposed, onAdd }: AddProperties) {
+function Add({ path, proposed, isReviewed = false, onAdd }: AddProperties) {
   const { filters, start, end, span } = proposed;
   const [name, setName] = useState(wordsOf(filters).slice(0, MAX_NAME));
   const [isBounded, setBounded] = useState(true);
   const saving = useSaving();
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (!isReviewed) return;
+    form.current?.scrollIntoView({ block: "nearest" });
+    if (hasKeyboard()) form.current?.querySelector("input")?.focus();
+  }, []);
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const wanted = { name, filters, ...(isBounded && { start, end }) };
@@ -119,7 +154,7 @@ function Add({ path, proposed, onAdd }: AddProperties) {
     }
   };
   return (
-    <form class="form" onSubmit={submit}>
+    <form class="form" ref={form} onSubmit={submit}>
       <label class="field">
         <span>{t("grants.name")}</span>
         <input

@@ -16,6 +16,13 @@ export interface ExclusionTexts {
   removeOf: string;
   added: string;
   removed: string;
+  suggestions: string;
+  suggestionsText: string;
+  searching: string;
+  noFloods: string;
+  flood: string;
+  review: string;
+  reviewOf: string;
 }
 
 export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
@@ -32,6 +39,15 @@ export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
     removeOf: "Count {name} again",
     added: "{name} is left out.",
     removed: "{name} counts again.",
+    suggestions: "Suggestions",
+    suggestionsText:
+      "Unusual floods of visits in the last 30 days. Nothing is left out until you confirm it.",
+    searching: "Looking for floods…",
+    noFloods: "No unusual flood of visits in the last 30 days.",
+    flood:
+      "{visits} visits ({share} of all in these hours), {views} views. Usual number of such visits: {usual}",
+    review: "Review…",
+    reviewOf: "Review {name}",
   },
   de: {
     title: "Ausgenommen von {hostname}",
@@ -46,6 +62,15 @@ export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
     removeOf: "{name} wieder zählen",
     added: "{name} ist ausgenommen.",
     removed: "{name} zählt wieder.",
+    suggestions: "Vorschläge",
+    suggestionsText:
+      "Ungewöhnliche Besuchswellen der letzten 30 Tage. Nichts wird ausgenommen, bevor Sie es bestätigen.",
+    searching: "Besuchswellen werden gesucht …",
+    noFloods: "Keine ungewöhnliche Besuchswelle in den letzten 30 Tagen.",
+    flood:
+      "{visits} Besuche ({share} aller Besuche dieser Stunden), {views} Aufrufe. Übliche Zahl solcher Besuche: {usual}",
+    review: "Prüfen …",
+    reviewOf: "{name} prüfen",
   },
   fr: {
     title: "Exclu de {hostname}",
@@ -60,6 +85,15 @@ export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
     removeOf: "Compter {name} de nouveau",
     added: "{name} est exclu.",
     removed: "{name} compte de nouveau.",
+    suggestions: "Suggestions",
+    suggestionsText:
+      "Afflux inhabituels de visites des 30 derniers jours. Rien n’est exclu avant votre confirmation.",
+    searching: "Recherche d’afflux…",
+    noFloods: "Aucun afflux inhabituel de visites ces 30 derniers jours.",
+    flood:
+      "{visits} visites ({share} des visites de ces heures), {views} vues. Nombre habituel de ces visites : {usual}",
+    review: "Vérifier…",
+    reviewOf: "Vérifier {name}",
   },
   es: {
     title: "Excluido de {hostname}",
@@ -74,6 +108,15 @@ export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
     removeOf: "Volver a contar {name}",
     added: "{name} está excluido.",
     removed: "{name} vuelve a contar.",
+    suggestions: "Sugerencias",
+    suggestionsText:
+      "Avalanchas inusuales de visitas de los últimos 30 días. No se excluye nada hasta que lo confirmes.",
+    searching: "Buscando avalanchas…",
+    noFloods: "Ninguna avalancha inusual de visitas en los últimos 30 días.",
+    flood:
+      "{visits} visitas ({share} de las visitas de esas horas), {views} vistas. Número habitual de esas visitas: {usual}",
+    review: "Revisar…",
+    reviewOf: "Revisar {name}",
   },
   ja: {
     title: "{hostname} で除外されるもの",
@@ -88,6 +131,13 @@ export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
     removeOf: "{name} を再び数える",
     added: "{name} を除外しました。",
     removed: "{name} を再び数えます。",
+    suggestions: "提案",
+    suggestionsText: "過去 30 日間の異常な訪問の急増です。確認するまで何も除外されません。",
+    searching: "急増を探しています…",
+    noFloods: "過去 30 日間に異常な訪問の急増はありません。",
+    flood: "訪問 {visits}（この時間帯の全訪問の {share}）、ビュー {views}。通常の訪問数：{usual}",
+    review: "確認…",
+    reviewOf: "{name} を確認",
   },
   zh: {
     title: "{hostname} 中被排除的内容",
@@ -102,6 +152,14 @@ export const EXCLUSION_TEXTS: Record<Language, ExclusionTexts> = {
     removeOf: "重新计入 {name}",
     added: "已排除 {name}。",
     removed: "{name} 重新计入。",
+    suggestions: "建议",
+    suggestionsText: "最近 30 天内异常的访问激增。在您确认之前不会排除任何内容。",
+    searching: "正在查找访问激增…",
+    noFloods: "最近 30 天内没有异常的访问激增。",
+    flood:
+      "{visits} 次访问（占这些小时全部访问的 {share}）、{views} 次浏览。此类访问的通常数量：{usual}",
+    review: "查看…",
+    reviewOf: "查看 {name}",
   },
 };
 
