@@ -67,6 +67,18 @@ class DemoAnnotation:
 
 
 @frozen(kw_only=True)
+class DemoFlood:
+    """An hour in which a program reads an invented website, which an exclusion leaves out."""
+
+    days_ago: int
+    share: float
+    """Its views, relative to those of all invented people."""
+    country: str
+    name: str
+    """The name of the exclusion."""
+
+
+@frozen(kw_only=True)
 class DemoReport:
     """A report that would be mailed to an invented address if this were no demonstration."""
 
@@ -105,6 +117,7 @@ class DemoWebsite:
     definitions: Definitions = field(factory=Definitions)
     alerts: tuple[DemoAlert, ...] = ()
     annotations: tuple[DemoAnnotation, ...] = ()
+    flood: DemoFlood | None = None
     settings: WebsiteSettings = FOR_NEW_WEBSITES
 
 
@@ -329,6 +342,7 @@ SITES: Final = (
         definitions=Definitions(
             (Goal(id="enlarge", name="Photo enlarged", event="action", value="enlarge"),)
         ),
+        flood=DemoFlood(days_ago=5, share=0.02, country="SG", name="Photos read by a program"),
     ),
 )
 

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from heapq import merge
 from itertools import count, islice
 from random import Random
 from typing import Final, Protocol
 
 from attrs import define, evolve, field, frozen
 
+from medamad.demo.flood import exclusions_of, flood_views
 from medamad.demo.people import Person, Weighted, draw_person
 from medamad.demo.robots import robots
 from medamad.demo.sites import (
@@ -230,7 +232,9 @@ async def fill(
     began = (plan.until_ms - plan.days * DAY_MS) // 1000
     websites = [await store.add_website(site.hostname, began) for site in sites]
     for site, website in zip(sites, websites, strict=True):
-        await store.goals.change(website.number, partial(_with_definitions, site.definitions))
+        exclusions = exclusions_of(site, plan.until_ms, plan.days)
+        definitions = evolve(site.definitions, exclusions=exclusions)
+        await store.goals.change(website.number, partial(_with_definitions, definitions))
         if site.alerts:
             with_alerts = partial(_with_alerts, site.alerts, plan.until_ms)
             await store.alerts.change(website.number, with_alerts)
@@ -240,7 +244,11 @@ async def fill(
     numbers = {website.hostname: website.number for website in websites}
     for report in _reports(numbers, began, plan.until_ms // 1000):
         await store.reports.add(report.id.encode("ascii"), report)
-    invented = hits(plan, numbers, sites)
+    floods = (
+        flood_views(site, numbers[site.hostname], plan.until_ms, plan.days, plan.views)
+        for site in sites
+    )
+    invented = merge(hits(plan, numbers, sites), *floods, key=_time)
     loads: dict[int, dict[int, dict[str, dict[str, int]]]] = {}
     while some := list(islice(invented, _HITS_AT_ONCE)):
         await store.append(some)
@@ -293,6 +301,8 @@ def _with_definitions(added: Definitions, definitions: Definitions) -> Definitio
         definitions = definitions.with_goal(goal)
     for funnel in added.funnels:
         definitions = definitions.with_funnel(funnel)
+    for exclusion in added.exclusions:
+        definitions = definitions.with_exclusion(exclusion)
     return definitions
 
 

@@ -16,6 +16,7 @@ from medamad.domain.websites import Website, changed_settings
 from medamad.domain.zones import DAY_MS
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.lookup.robots import public_list
+from medamad.query.period import parse_period
 from medamad.storage.followed_logs import LogCounts, LogPosition
 from medamad.storage.request_totals import RequestCounts
 
@@ -188,6 +189,28 @@ def test_robots_of_the_public_list_read_pages_of_each_website_on_each_day() -> N
         assert of_day.keys() <= names
     requests = sum(sum(by.values()) for of_day in counts.values() for by in of_day.values())
     assert 0.3 * PLAN.views < requests < 0.8 * PLAN.views
+
+
+def test_a_flood_is_there_and_left_out() -> None:
+    plan = evolve(PLAN, days=7)
+    store = Recording()
+    with pytest.raises(StopIteration):
+        fill(store, plan).send(None)
+    numbers = {website.hostname: website.number for website in store.websites}
+    people = list(hits(plan, numbers))
+    beacons = {hit.beacon for hit in people}
+    flood = [hit for hit in store.hits if isinstance(hit, View) and hit.beacon not in beacons]
+    assert len(store.hits) == len(people) + len(flood)
+    assert len(flood) >= 0.02 * plan.views
+    times = [hit.time_ms for hit in store.hits]
+    assert times == sorted(times)
+    photos = numbers["adas-photos.example"]
+    assert {(view.website, view.country, view.hosting) for view in flood} == {(photos, "SG", True)}
+    (rule,) = store.goals.of[photos].exclusions
+    assert rule.filters == (("country[eq]", "Singapore"), ("hosting[eq]", "true"))
+    period = parse_period(rule.start, rule.end)
+    assert all(period.contains(view.time_ms, view.time_ms) for view in flood)
+    assert not any(isinstance(hit, View) and hit.country == "SG" for hit in people)
 
 
 def test_page_loads_are_those_of_robots_and_some_more_than_there_are_views() -> None:
