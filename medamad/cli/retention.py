@@ -6,6 +6,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from datetime import datetime, tzinfo
+from functools import partial
 from typing import Any, Final, get_args
 
 import msgspec
@@ -22,10 +23,12 @@ from medamad.cli.support import (
     print_warning,
     whole,
 )
+from medamad.config.lists import load_lists
 from medamad.config.schema import Config
-from medamad.config.settings import cluster_settings, retention
+from medamad.config.settings import cluster_settings, retention, sources
 from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
+from medamad.query.embedded.engine import left_out_finder
 from medamad.storage.compaction.retention import Cutoff, Forecast, cutoff_of
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.offline import StoreReader, open_reader
@@ -122,7 +125,8 @@ def _forecast_of(
     cluster = cluster_settings(config, os.environ)
     if cluster is None:
         reader.check_is_whole()
-        return reader.forecast
+        find_left_out = left_out_finder(sources(load_lists(config)))
+        return partial(reader.forecast, find_left_out=find_left_out)
     # Only with a cluster.
     from medamad.clickhouse.client import ClickHouseError  # noqa: PLC0415
     from medamad.cluster.removal import Removal  # noqa: PLC0415

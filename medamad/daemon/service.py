@@ -54,7 +54,9 @@ from medamad.ingest.robot_counts import WRITE_EVERY_S, PendingRobots
 from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
+from medamad.lookup.referrers import Sources
 from medamad.mail.mailer import Mailer
+from medamad.query.embedded.engine import left_out_finder
 from medamad.query.engine import Engine
 from medamad.storage.compact import compaction_asked
 from medamad.storage.environment.environment import take_lock
@@ -209,7 +211,7 @@ class Daemon(Service):
         mail_settings = settings.mail_settings(self.config, self.environ)
         cluster = settings.cluster_settings(self.config, self.environ)
         try:
-            store = await self._open_store(data_dir, passwords)
+            store = await self._open_store(data_dir, passwords, web_settings.sources)
         except DamagedStore as error:
             await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
             return
@@ -306,7 +308,7 @@ class Daemon(Service):
         self._opened.callback(pool.stop)
         return pool
 
-    async def _open_store(self, data_dir: Path, in_thread: Pool) -> Store:
+    async def _open_store(self, data_dir: Path, in_thread: Pool, sources: Sources) -> Store:
         """Open the store; check it if the last shutdown was not clean. Raises DamagedStore."""
         check = await check_trees(data_dir, in_thread, self.supervisor)
         if check is not None:
@@ -316,7 +318,8 @@ class Daemon(Service):
             async with self._store_work(data_dir) as work:
                 await bring_up_to_date(data_dir, store_settings.map_size, in_thread, work)
                 await compact_if_asked(data_dir, in_thread, work)
-        store = start_store(data_dir, store_settings, self.reactor)
+        find_left_out = left_out_finder(sources)
+        store = start_store(data_dir, store_settings, self.reactor, find_left_out=find_left_out)
         self._opened.push_async_callback(self._close, store)
         if warning := open_to_others(data_dir):
             self._log.warn("{warning}", warning=warning)

@@ -16,6 +16,12 @@ from medamad.domain.goals import Definitions
 from medamad.domain.websites import Website, canonical_hostname
 from medamad.storage.accounts import ACCOUNT, revoke_logins
 from medamad.storage.backup import BackupProgress, Note, back_up
+from medamad.storage.compaction.division import (
+    FindLeftOut,
+    LeftOutBy,
+    LeftOutOf,
+    nothing_left_out,
+)
 from medamad.storage.compaction.retention import Cutoff, Forecast, forecast
 from medamad.storage.environment.access import Leases, WriterAccess
 from medamad.storage.environment.environment import (
@@ -181,9 +187,18 @@ class StoreReader:
                 " be incomplete"
             )
 
-    def forecast(self, website: Website, bound: Cutoff | None) -> Forecast:
-        """Return how much of a website is kept, and how much of it a cutoff would delete."""
-        return forecast(self._partition(website), self._environment.databases, self._txn, bound)
+    def forecast(
+        self, website: Website, bound: Cutoff | None, find_left_out: FindLeftOut | None = None
+    ) -> Forecast:
+        """Return how much of a website is kept, and how much of it a cutoff would delete.
+
+        `find_left_out` is what `start_store` takes.
+        """
+        partition, databases = self._partition(website), self._environment.databases
+        left_out: LeftOutOf = nothing_left_out
+        if find_left_out is not None:
+            left_out = LeftOutBy(find_left_out, lambda _: self.goals(website))
+        return forecast(partition, databases, self._txn, bound, left_out)
 
     def _partition(self, website: Website) -> Partition:
         environment = self._environment

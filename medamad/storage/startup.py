@@ -13,6 +13,12 @@ from twisted.logger import Logger
 from medamad.domain.errors import Unavailable
 from medamad.storage.accounts import StoredAccount
 from medamad.storage.compaction.compactor import Compactor
+from medamad.storage.compaction.division import (
+    FindLeftOut,
+    LeftOutBy,
+    LeftOutOf,
+    nothing_left_out,
+)
 from medamad.storage.compaction.maintenance import Maintenance
 from medamad.storage.compaction.planner import Planner, Sizes
 from medamad.storage.compaction.purge import PurgeQueue, WebsitePurge, leftovers
@@ -70,14 +76,16 @@ def start_store(
     settings: StoreSettings,
     reactor: CallsFromThread,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
+    find_left_out: FindLeftOut | None = None,
 ) -> Store:
     """Open or create the store in a directory and load it. Raises StoreError, OSError.
 
-    The store of an earlier build is brought up to date.
+    The store of an earlier build is brought up to date. With `find_left_out`, rollups are divided
+    by the rules of websites that leave out the hits they are made of.
     """
     with store_errors(directory / FILE_NAME):
         environment = migrate(open_environment(directory, settings.map_size))
-        store = _build(environment, settings, reactor, sizes)
+        store = _build(environment, settings, reactor, sizes, find_left_out)
         with environment.reading() as txn:
             to_trim = _load(store, txn)
             deleted = list(_deleted(store, txn))
@@ -105,7 +113,11 @@ def _delete_others_of_batch(
 
 
 def _build(
-    environment: Environment, settings: StoreSettings, reactor: CallsFromThread, sizes: Sizes
+    environment: Environment,
+    settings: StoreSettings,
+    reactor: CallsFromThread,
+    sizes: Sizes,
+    find_left_out: FindLeftOut | None,
 ) -> Store:
     """Construct the components of a store and connect them."""
     databases = environment.databases
@@ -128,7 +140,11 @@ def _build(
     partitions = Partitions(environment, sizes.chunk_views, leases)
     purge_queue = PurgeQueue(environment, leases)
     spool = Spool(settings.spool_hours) if settings.spool_hours else None
-    planner = Planner(environment, purge_queue, sizes)
+    goals = WebsiteValues(environment, writer, GOALS_AND_FUNNELS)
+    left_out: LeftOutOf = nothing_left_out
+    if find_left_out is not None:
+        left_out = LeftOutBy(find_left_out, goals.of)
+    planner = Planner(environment, purge_queue, sizes, left_out)
     compactor = Compactor(
         environment, writer.submit, partitions.publish, planner, purge_queue, wal.beacons, spool
     )
@@ -179,7 +195,7 @@ def _build(
         shares=Grants(environment, writer, SHARES),
         reports=Grants(environment, writer, REPORTS),
         alerts=WebsiteValues(environment, writer, ALL_ALERTS),
-        goals=WebsiteValues(environment, writer, GOALS_AND_FUNNELS),
+        goals=goals,
         annotations=WebsiteValues(environment, writer, ALL_ANNOTATIONS),
         robots=RequestTotals(environment, writer.submit, websites.has_number, free_space.check),
         clock=TrustedClock(environment, writer.submit),

@@ -2,6 +2,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,6 +31,9 @@ from medamad.daemon import runtime
 from medamad.daemon.service import QUERY_THREADS, Started
 from medamad.domain.accounts import Login
 from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Definitions, Exclusion
+from medamad.query.reader import Reader
+from medamad.query.request import Cancellation, Gap, Query
 from medamad.storage.dictionary.decode import WebsiteTexts
 from medamad.storage.environment.environment import LOCK_NAME, open_environment
 from medamad.storage.environment.trusted_clock import TrustedTime, write_trusted
@@ -330,6 +334,54 @@ async def test_expired_views_are_removed_once_the_clock_is_trusted(
     left = store.read(website, lambda snapshot: sum(len(part) for part in snapshot.parts))
     await daemon.stopService()
     assert left == kept
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_exclusions_leave_out_is_kept_apart_when_views_expire(tmp_path: Path) -> None:
+    environment = open_environment(tmp_path, 64 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        write_trusted(txn, environment, TrustedTime(NOW_MS - 60_000))
+    environment.close()
+    calls, backends = RecordedCalls(), list[Backend]()
+    exclusion = Exclusion(id="a", name="bots", filters=(("referrer", "Google"),), created=1)
+
+    async def prepare(backend: Backend) -> None:
+        backends.append(backend)
+        website = await backend.store.add_website("example.com", 1)
+        definitions = Definitions(exclusions=(exclusion,))
+        await backend.store.goals.change(website.number, lambda _: definitions)
+        for referrer in ("", "google.de"):
+            view = a_view(website.number, time_ms=NOW_MS - 100 * DAY_MS, referrer=referrer)
+            await backend.store.append([view])
+
+    config = config_in(tmp_path)
+    retention = msgspec.structs.replace(config.retention, raw_days=90)
+    daemon = daemon_of(evolve(config, retention=retention), calls, prepare=prepare)
+    daemon.clock = lambda: NOW_MS / 1000
+    daemon.tidy_s = 0.01
+    daemon.startService()
+    await calls.first
+    backend = backends[0]
+    while not backend.store.partitions.days_with_rollups():
+        await deferLater(reactor, 0.01)
+    await idle(backend.store)
+    [website] = backend.store.websites.all()
+
+    def counted() -> tuple[int, Sequence[int]]:
+        def ask(reader: Reader) -> tuple[int, Sequence[int]]:
+            found = reader.select(Query())
+            return int(found.total().tally.views[0]), found.left_out.days(Gap.EXCLUSIONS)
+
+        sources = backend.settings.sources
+        return backend.engine.read(website, sources, Cancellation(), ask)
+
+    assert counted() == (1, [])
+    await backend.store.goals.change(website.number, lambda _: Definitions())
+    assert counted() == (2, [])
+    later = evolve(exclusion, filters=(("path", "/"),))
+    await backend.store.goals.change(website.number, lambda _: Definitions(exclusions=(later,)))
+    assert counted() == (2, [(NOW_MS - 100 * DAY_MS) // DAY_MS])
+    await daemon.stopService()
 
 
 @pytest_twisted.ensureDeferred

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from twisted.internet import reactor
 
+from medamad.storage.compaction.division import FindLeftOut
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.environment.environment import Environment, open_environment
 from medamad.storage.environment.folder import BACKUP_SUFFIX
@@ -30,10 +31,12 @@ def open_store(tmp_path: Path) -> Callable[..., Store]:
         sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
         name: str = "data",
         its_reactor: CallsFromThread = reactor,
+        find_left_out: FindLeftOut | None = None,
         **settings: object,
     ) -> Store:
         chosen = {"map_size": MAP_SIZE, "min_free_disk": 0} | settings
-        return start_store(tmp_path / name, StoreSettings(**chosen), its_reactor, sizes)
+        store_settings = StoreSettings(**chosen)
+        return start_store(tmp_path / name, store_settings, its_reactor, sizes, find_left_out)
 
     return open_again
 

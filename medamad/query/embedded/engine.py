@@ -1,7 +1,7 @@
 """The engine over the store, for the daemon."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
 
@@ -11,12 +11,25 @@ from medamad.lookup.referrers import Sources
 from medamad.query.engine import Engine
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Query
+from medamad.storage.compaction.division import FindLeftOut, LeftOut
 from medamad.storage.store import Store
 
 if TYPE_CHECKING:
     from medamad.query.reader import Reader
 
 T = TypeVar("T")
+
+
+def left_out_finder(sources: Sources) -> FindLeftOut:
+    """Return what finds what rules leave out of hits that expire, given the names of sources."""
+
+    def find(*arguments: Any) -> LeftOut:
+        # It imports much.
+        from medamad.query.embedded.excluded import find_left_out  # noqa: PLC0415
+
+        return find_left_out(sources, *arguments)
+
+    return find
 
 
 @frozen(eq=False)

@@ -3,30 +3,37 @@
 A visit is left out if it matches a rule as in statistics of visits, and began in its period. What
 matches in a segment is found by looking at that segment alone, since nearly all visits are in one;
 the shared ones are found where they are gathered. So the mask of a segment stays the same as long
-as its shared visits do, and is cached.
+as its shared visits do, and is cached. On visits of which a part has expired it was decided then.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import numpy as np
 from attrs import define, evolve, field
 from numpy.typing import NDArray
 
+from medamad.domain.dimensions import VISIT_MS
+from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
+from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection, leaves
 from medamad.query.embedded.selection import select
+from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
     Gathered,
     SharedVisits,
+    find_elsewhere,
     find_shared,
     snapshot_of_part,
 )
 from medamad.query.embedded.visits import visits_with
+from medamad.query.exclusions import rules_of
 from medamad.query.filters import (
     NUMBER_FIELDS,
     VISIT_FIELDS,
@@ -36,7 +43,9 @@ from medamad.query.filters import (
 )
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation, Query
-from medamad.storage.segments.format import Segment, SegmentHeader
+from medamad.storage.compaction.division import LeftOut
+from medamad.storage.segments.day_visits import LAST_EVENT_MS
+from medamad.storage.segments.format import Day, Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
@@ -46,11 +55,40 @@ from medamad.storage.segments.parts import (
     Part,
     Rollup,
     ViewColumns,
+    enclosing_bounds,
+    joined,
     joined_numbers,
 )
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.segments.visit_numbers import find_ascending, rows_of_visits, visit_numbers
+from medamad.storage.segments.visit_numbers import (
+    find_ascending,
+    rows_of_visits,
+    sequences_of,
+    visit_numbers,
+)
+
+_GO_ON_MS: Final = VISIT_MS + LAST_EVENT_MS
+"""How long a visit goes on at most, with the events of its views."""
+
+
+def number_of(rule: Query) -> int:
+    """Return what stands for a rule in rollups: the same for the same filters and period.
+
+    Names of goals do not count. It is part of the format of the store.
+    """
+    filters = sorted(
+        (each.field, each.operator, each.values if each.goal is None else (), *_meaning(each.goal))
+        for each in rule.filters
+    )
+    meaning = msgspec.json.encode((filters, rule.period.start_ms, rule.period.end_ms))
+    return int.from_bytes(blake2b(meaning, digest_size=8).digest(), "big")
+
+
+def _meaning(goal: Goal | None) -> tuple[str, ...]:
+    if goal is None:
+        return ()
+    return tuple("" if text is None else f"={text}" for text in (goal.path, goal.event, goal.value))
 
 
 @define(eq=False)
@@ -69,9 +107,11 @@ class ExcludedViews:
     _selections: Sequence[Selection] | None = field(default=None, init=False)
     """What each rule selects at all times."""
     _others: Numbers | None = field(default=None, init=False)
-    """The visits that several parts have something of."""
+    """The visits that several parts have something of, or that were decided on earlier."""
     _numbers: Numbers | None = field(default=None, init=False)
-    """The visits that are left out, among those that several parts have something of."""
+    """The visits that are left out, among those."""
+    _by_number: dict[int, Query] | None = field(default=None, init=False)
+    _decided: tuple[Numbers, Numbers] | None = field(default=None, init=False)
     _digest: Any = field(default=None, init=False)
     _states: dict[int, bytes] = field(factory=dict, init=False)
     """What `left_out` depends on, by the first sequence number of segments."""
@@ -88,7 +128,25 @@ class ExcludedViews:
 
     def applies_to(self, rollup: Rollup) -> bool:
         """Return whether a rule may be about the day of a rollup, which has what it leaves out."""
-        return any(not rule.period.is_outside(*rollup.time_bounds) for rule in self.rules)
+        return any(
+            number not in rollup.rules and not rule.period.is_outside(*rollup.time_bounds)
+            for number, rule in self._rule_numbers().items()
+        )
+
+    def leaves_out(self, day: Rollup | Day) -> bool:
+        """Return whether rules leave out all that is in a rollup."""
+        return any(number in self._rule_numbers() for number in day.left_out_by)
+
+    def counted(self) -> Snapshot:
+        """Return the snapshot without the rollups of what is left out."""
+        return evolve(
+            self.snapshot,
+            rollup_segments=tuple(
+                each
+                for each in self.snapshot.rollup_segments
+                if each.header.day is None or not self.leaves_out(each.header.day)
+            ),
+        )
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part are left out."""
@@ -116,7 +174,13 @@ class ExcludedViews:
                 with_property = events.event[properties.take(events.property)]
                 matches &= np.isin(events.event, with_property)
             found |= matches
-        return found
+        decided, left_out = self._decided_earlier()
+        views = events.view.astype(np.int64)
+        return found & ~np.isin(views, decided) | np.isin(views, left_out)
+
+    def are_decided(self, events: EventColumns) -> Mask:
+        """Return which rows of events were decided on when the day of their view expired."""
+        return np.isin(events.view.astype(np.int64), self._decided_earlier()[0])
 
     def _find_cached(self, part: ViewColumns) -> RowMask | None:
         """Return `left_out`, cached for segments."""
@@ -238,8 +302,9 @@ class ExcludedViews:
 
     def _numbers_shared(self) -> Numbers:
         if self._others is None:
-            shared = self._find_shared()
-            self._others = joined_numbers([shared.in_whole.numbers, shared.in_others.numbers])
+            shared, (decided, _) = self._find_shared(), self._decided_earlier()
+            in_parts = (shared.in_whole.numbers, shared.in_others.numbers)
+            self._others = joined_numbers([*in_parts, decided])
         return self._others
 
     def _numbers_left_out(self) -> Numbers:
@@ -252,8 +317,42 @@ class ExcludedViews:
                 in_whole = shared.whole.cached(key, find)
             # What goes on in others is found there, as a whole.
             in_whole = in_whole[~np.isin(in_whole, shared.in_others.numbers)]
-            self._numbers = joined_numbers([in_whole, self._numbers_in(shared.in_others)])
+            found = joined_numbers([in_whole, self._numbers_in(shared.in_others)])
+            decided, left_out = self._decided_earlier()
+            self._numbers = joined_numbers([found[~np.isin(found, decided)], left_out])
         return self._numbers
+
+    def _rule_numbers(self) -> dict[int, Query]:
+        """Return the rules by the numbers that stand for them in rollups."""
+        if self._by_number is None:
+            self._by_number = {number_of(rule): rule for rule in self.rules}
+        return self._by_number
+
+    def _decided_earlier(self) -> tuple[Numbers, Numbers]:
+        """Return the visits, and views of events, that go on after the day of their rollup.
+
+        All of them, and those of them that are left out, as what is in the rollup.
+        """
+        if self._decided is None:
+            snapshot = self.snapshot
+            headers = (segment.header for segment in snapshot.segments)
+            first_ms, _ = enclosing_bounds(
+                (
+                    *(each.time_bounds for each in snapshot.chunks),
+                    *((int(each.time_ms.min()),) * 2 for each in snapshot.events if len(each)),
+                    *(
+                        bounds
+                        for each in headers
+                        for bounds in (each.time_bounds, each.event_time_bounds)
+                    ),
+                )
+            )
+            near = [
+                each for each in snapshot.rollups if each.time_bounds[1] + _GO_ON_MS >= first_ms
+            ]
+            left_out = (each.going_on for each in near if self.leaves_out(each))
+            self._decided = joined_numbers(each.going_on for each in near), joined_numbers(left_out)
+        return self._decided
 
     def _numbers_in(self, gathered: Gathered) -> Numbers:
         """Return the numbers of the gathered visits that are left out."""
@@ -261,3 +360,43 @@ class ExcludedViews:
             return NO_NUMBERS
         views = gathered.views
         return visit_numbers(views, self._begins(snapshot_of_part(self.snapshot, views)))
+
+
+def find_left_out(
+    sources: Sources,
+    definitions: Definitions,
+    snapshot: Snapshot,
+    parts: Sequence[ViewColumns],
+    events: Sequence[EventColumns],
+) -> LeftOut:
+    """Return what rules leave out of parts, and of further loose events: a `FindLeftOut`."""
+    cancellation = Cancellation()
+    by_number = {number_of(rule): rule for rule in rules_of(definitions)}
+    rules = {number: by_number[number] for number in sorted(by_number)}
+    loose = joined([*(part.loose for part in parts), *events])
+    low_ms, high_ms = enclosing_bounds(part.time_bounds for part in parts)
+    of_views, of_events = [], []
+    for rule in rules.values():
+        if rule.period.is_outside(
+            min(low_ms, int(loose.time_ms.min(initial=low_ms))) - _GO_ON_MS,
+            max(high_ms, int(loose.time_ms.max(initial=high_ms))),
+        ):
+            of_views.append(NO_NUMBERS)
+            of_events.append(NO_NUMBERS)
+            continue
+        excluded = ExcludedViews(snapshot, (rule,), sources, cancellation)
+        masks = ((part, excluded.left_out(part)) for part in parts)
+        rows = [(part, np.flatnonzero(mask.unpacked())) for part, mask in masks if mask is not None]
+        of_views.append(joined_numbers(sequences_of(*each) for each in rows))
+        filter_ = EventFilter(
+            snapshot, ALWAYS, ViewFilter({}, excluded=excluded), True, cancellation
+        )
+        kept, _ = filter_.loose([loose], None)
+        of_events.append(np.setdiff1d(loose.event, kept.event).astype(np.int64))
+    elsewhere = find_elsewhere(snapshot, cancellation)
+    return LeftOut(
+        tuple(rules),
+        of_views,
+        of_events,
+        joined_numbers([elsewhere.visits, elsewhere.views]),
+    )

@@ -367,7 +367,8 @@ class EventFilter:
         else:
             mask &= ~is_gone
         if excluded is not None:
-            mask &= is_found | is_gone | ~excluded.events(joined_events)[chosen]
+            counts = ~excluded.events(joined_events)[chosen]
+            mask &= is_found | counts | (is_gone & ~excluded.are_decided(events))
         return _some(events, mask), gaps
 
     def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:

@@ -165,6 +165,8 @@ class EmbeddedReader(Reader):
     rules: Sequence[Query] = ()
     """What the rules of the website leave out: views that match any of them count nowhere."""
     _excluded: ExcludedViews | None = field(init=False)
+    _counted: Snapshot = field(init=False)
+    """The snapshot without the rollups of what rules leave out."""
 
     @_excluded.default
     def _find_excluded(self) -> ExcludedViews | None:
@@ -172,12 +174,16 @@ class EmbeddedReader(Reader):
             return None
         return ExcludedViews(self.snapshot, self.rules, self.sources, self.cancellation)
 
+    @_counted.default
+    def _find_counted(self) -> Snapshot:
+        return self.snapshot if self._excluded is None else self._excluded.counted()
+
     @property
     def texts(self) -> CodeTexts:
         return self.snapshot.texts
 
     def time_bounds(self) -> tuple[int, int]:
-        rollups = (each.time_bounds for each in self.snapshot.rollups)
+        rollups = (each.time_bounds for each in self._counted.rollups)
         return enclosing_bounds((self.select(Query()).time_bounds(), *rollups))
 
     def last_counted_ms(self, period: Period) -> int | None:
@@ -201,18 +207,18 @@ class EmbeddedReader(Reader):
         return sum(int(np.count_nonzero(each.duration_ms == 0)) for each in views)
 
     def select(self, query: Query) -> EmbeddedSelected:
-        selection = select(self.snapshot, query, self.sources, self.cancellation, self._excluded)
+        selection = select(self._counted, query, self.sources, self.cancellation, self._excluded)
         return EmbeddedSelected(query, selection)
 
     def select_left_out(self, rule: Query) -> EmbeddedSelected:
+        visits = ExcludedViews(self.snapshot, (rule,), self.sources, self.cancellation)
         snapshot = evolve(self.snapshot, rollup_segments=())
-        visits = ExcludedViews(snapshot, (rule,), self.sources, self.cancellation)
         filter_ = ViewFilter({}, None, visits)
         return EmbeddedSelected(Query(), Selection(snapshot, ALWAYS, filter_, self.cancellation))
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         return count_properties(
-            self.snapshot,
+            self._counted,
             query,
             self.sources,
             self.cancellation,

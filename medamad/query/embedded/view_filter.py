@@ -172,6 +172,9 @@ class Exclusions(VisitFilter, Protocol):
     def events(self, events: EventColumns) -> Mask:
         """Return which rows of loose events are left out if they have no view, shape (n,)."""
 
+    def are_decided(self, events: EventColumns) -> Mask:
+        """Return which rows of events were decided on when the day of their view expired."""
+
 
 @frozen(eq=False)
 class ViewFilter:

@@ -136,10 +136,10 @@ def find_shared(
     if by_leaf and units:
         units = [whole]
     in_whole = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
-    elsewhere = _find_elsewhere(others, cancellation)
+    elsewhere = find_elsewhere(others, cancellation)
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
     if whole.segments:
-        of_whole = _find_elsewhere(whole, cancellation)
+        of_whole = find_elsewhere(whole, cancellation)
         cached = _CachedArrays(whole, len(units))
 
         def find() -> Numbers:
@@ -215,7 +215,7 @@ def _elsewhere_of(snapshot: Snapshot, segment: Segment) -> Elsewhere:
     return alone.cached(Elsewhere, partial(_read_elsewhere, alone))
 
 
-def _find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
+def find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
     """Return what each unit of a snapshot has of visits that begin in any other.
 
     What segments have is cached.

@@ -11,6 +11,7 @@ from itertools import chain
 
 from attrs import define, field
 
+from medamad.storage.compaction.division import Share
 from medamad.storage.compaction.retention import DayVisitSearch, Removed
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
@@ -28,7 +29,7 @@ from medamad.storage.segments.corrections import Correction
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.read import open_part
-from medamad.storage.segments.rollup import StoredRollup, encode_rollup, merge_rollups, rollup_of
+from medamad.storage.segments.rollup import StoredRollup, encode_rollup, merge_rollups
 from medamad.storage.wal.memtable import Cut
 
 
@@ -91,11 +92,11 @@ class MergedSegmentDraft(Draft):
 
 @define(eq=False, kw_only=True)
 class RollupDraft(Draft):
-    """The rollup of a day whose views and events are deleted, added to earlier rollups of it."""
+    """The rollup of views and events of a day that are deleted, added to earlier ones of it."""
 
     day: int
     span: tuple[int, int]
-    content: Content
+    share: Share
     names: PropertyNameNumbers
     earlier: Sequence[StoredRollup]
     visits: DayVisitSearch
@@ -103,11 +104,11 @@ class RollupDraft(Draft):
 
     def prepare(self) -> Iterator[None]:
         codes = (rollup.event_sums().codes for rollup in self.earlier)
-        yield from self.names.look_up(chain([self.content.events.property], codes))
+        yield from self.names.look_up(chain([self.share.content.events.property], codes))
         yield from self.visits.steps(self.access)
 
     def encode(self) -> EncodedSegment:
-        added = rollup_of(self.content, self.day, self.span, self.names, self.visits.result())
+        added = self.share.rollup(self.day, self.span, self.names, self.visits.result())
         rollups = [*(rollup.loaded() for rollup in self.earlier), added]
         return encode_rollup(merge_rollups(rollups, self.names), self.key)
 

@@ -10,6 +10,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from medamad.domain.zones import DAY_MS
+from medamad.storage.compaction.division import LeftOutOf, Share, divide, nothing_left_out
 from medamad.storage.compaction.job import (
     Expire,
     ExpireRollups,
@@ -68,6 +69,7 @@ class Planner:
     _environment: Environment
     _purge_queue: PurgeQueue
     sizes: Sizes = field(factory=Sizes)
+    _left_out: LeftOutOf = nothing_left_out
 
     def is_memtable_full(self, partition: Partition) -> bool:
         """Return whether a memtable is due to be flushed for its size. For any thread.
@@ -161,11 +163,12 @@ class Planner:
             and partition.expired_up_to.get(segment.number) != cutoff.before_ms
         ]
         for segment in sorted(due, key=lambda segment: segment.header.first_sequence):
-            content = content_of(self._open(access, partition, [segment]))
+            parts = self._open(access, partition, [segment])
+            content = content_of(parts)
             split = split_expired(content, cutoff, partition.may_be_kept(segment, cutoff.before_ms))
             if split.days:
                 return self._expire_hits(
-                    access, partition, segment, content=content, split=split, cutoff=cutoff
+                    access, partition, parts, content=content, split=split, cutoff=cutoff
                 )
             partition.expired_up_to[segment.number] = cutoff.before_ms
         return None
@@ -222,7 +225,7 @@ class Planner:
         self,
         access: WriterAccess,
         partition: Partition,
-        segment: Segment,
+        parts: Sequence[OpenSegment],
         *,
         content: Content,
         split: Split,
@@ -230,7 +233,7 @@ class Planner:
     ) -> Job:
         """Write what stays of a segment and, where they are kept, rollups of what expires."""
         drafts: list[SegmentDraft | RollupDraft] = []
-        replaced = [segment]
+        replaced = [part.segment for part in parts]
         if len(split.rest) or len(split.rest.events):
             rest = self._segment_draft(access, partition, split.rest)
             drafts.append(rest)
@@ -238,9 +241,17 @@ class Planner:
                 # Hits before the cutoff that stay nevertheless wait for the next cutoff.
                 partition.expired_up_to[rest.number] = cutoff.before_ms
         names = self._property_names(access, partition)
-        for day, expired in split.days if cutoff.keeps_rollups else ():
+        shares: list[tuple[int, Share]] = []
+        if cutoff.keeps_rollups:
+            left_out = self._left_out(partition, access, parts, ())
+            shares += (
+                (day, share)
+                for day, of_day in split.days
+                for share in divide(of_day, left_out, split.rest)
+            )
+        for day, share in shares:
             span = cutoff.span(day)
-            earlier = self._rollups_to_extend(partition, span, expired)
+            earlier = self._rollups_to_extend(partition, span, share)
             replaced += earlier
             number, key = self._reserve(access, partition, max(0, span[0]))
             drafts.append(
@@ -249,13 +260,13 @@ class Planner:
                     key=key,
                     day=day,
                     span=span,
-                    content=expired,
+                    share=share,
                     names=names,
                     earlier=[
                         open_rollup(rollup, access, self._environment.databases)
                         for rollup in earlier
                     ],
-                    visits=DayVisitSearch(expired, span, partition),
+                    visits=DayVisitSearch(share.content, span, partition),
                     access=access,
                 )
             )
@@ -333,18 +344,20 @@ class Planner:
         return small
 
     def _rollups_to_extend(
-        self, partition: Partition, span: tuple[int, int], content: Content
+        self, partition: Partition, span: tuple[int, int], share: Share
     ) -> list[Segment]:
         """Return the rollups of the same day that are rewritten with more of it.
 
-        They are of the same batch, and together not larger than a full segment.
+        They are of the same batch, left out by the same rules, and together not larger than a full
+        segment.
         """
-        found, views = [], len(content)
+        found, views = [], len(share.content)
         for rollup in partition.rollups:
             header = rollup.header
             if (
                 header.day is not None
-                and (header.day.span, header.import_batch) == (span, content.import_batch)
+                and (header.day.span, header.import_batch) == (span, share.content.import_batch)
+                and (header.day.rules, header.day.left_out_by) == (share.rules, share.left_out_by)
                 and rollup.number not in partition.damage.numbers
                 and views + header.views <= self.sizes.chunk_views
             ):

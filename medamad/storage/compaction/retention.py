@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import ViewNumber
 from medamad.domain.zones import day_at, start_of_day
+from medamad.storage.compaction.division import (
+    LeftOut,
+    LeftOutOf,
+    Share,
+    divide,
+    nothing_left_out,
+)
 from medamad.storage.dictionary.decode import PropertyNameNumbers
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Databases, Txn
@@ -18,9 +25,9 @@ from medamad.storage.segments.build import Content, content_of
 from medamad.storage.segments.day_visits import BegunVisits, VisitsContent
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.parts import NO_TIME
+from medamad.storage.segments.parts import NO_TIME, EventColumns, ViewColumns
 from medamad.storage.segments.read import open_segment
-from medamad.storage.segments.rollup import RollupContent, encode_rollup, merge_rollups, rollup_of
+from medamad.storage.segments.rollup import RollupContent, encode_rollup, merge_rollups
 from medamad.storage.settings import Keep
 
 SETTLED_MS: Final = 90_000_000
@@ -219,7 +226,11 @@ class Forecast:
 
 
 def forecast(
-    partition: Partition, databases: Databases, txn: Txn, cutoff: Cutoff | None
+    partition: Partition,
+    databases: Databases,
+    txn: Txn,
+    cutoff: Cutoff | None,
+    left_out: LeftOutOf = nothing_left_out,
 ) -> Forecast:
     """Return what is kept of a website, and what a cutoff would delete."""
     leaves, (chunks, events) = partition.leaves(), partition.memtable.publish()
@@ -227,13 +238,14 @@ def forecast(
         segment.number: _size(segment, databases, txn) for segment in (*leaves, *partition.rollups)
     }
     access = WriterAccess(txn)
-    due = _Due(partition, access, sizes, PropertyNameNumbers(access, databases, partition.website))
+    names = PropertyNameNumbers(access, databases, partition.website)
+    due = _Due(partition, access, sizes, names, left_out)
     if cutoff is not None:
         for segment in leaves:
             if cutoff.concerns(segment):
                 due.add_segment(segment, cutoff)
         if not partition.memtable.is_empty:
-            due.add(content_of(chunks, events), cutoff, 0)
+            due.add(chunks, events, cutoff, 0)
     due_rollups = [
         rollup
         for rollup in partition.rollups
@@ -271,25 +283,34 @@ class _Due:
     _access: WriterAccess
     _sizes: dict[int, int]
     _names: PropertyNameNumbers
+    _left_out: LeftOutOf
     views: int = 0
     events: int = 0
     bytes: int = 0
     damaged: list[str] = field(factory=list)
-    _rollups: dict[tuple[tuple[int, int], int], RollupContent] = field(factory=dict)
-    """By the day's first and last millisecond, and the import batch."""
+    _rollups: dict[tuple[Any, ...], RollupContent] = field(factory=dict)
+    """By the day's first and last millisecond, the import batch, and the rules."""
 
     def add_segment(self, segment: Segment, cutoff: Cutoff) -> None:
         overlay = self._partition.overlays.get(segment.number)
         part = open_segment(segment, overlay, self._access, self._partition.databases)
         try:
-            self.add(content_of([part]), cutoff, self._sizes[segment.number], segment)
+            self.add([part], (), cutoff, self._sizes[segment.number], segment)
         except DamagedSegment as error:
             self.damaged.append(str(error))
 
     def add(
-        self, content: Content, cutoff: Cutoff, size: int, segment: Segment | None = None
+        self,
+        parts: Sequence[ViewColumns],
+        events: Sequence[EventColumns],
+        cutoff: Cutoff,
+        size: int,
+        segment: Segment | None = None,
     ) -> None:
-        weight = content.weight
+        content = content_of(parts, events)
+        weight, left_out = content.weight, LeftOut()
+        if cutoff.keeps_rollups:
+            left_out = self._left_out(self._partition, self._access, parts, events)
         may_be_kept = self._partition.may_be_kept(segment, cutoff.before_ms)
         is_complete = False
         while not is_complete:
@@ -300,11 +321,13 @@ class _Due:
             self.bytes += size * expired.weight // max(weight, 1)
             if cutoff.keeps_rollups:
                 for day, of_day in split.days:
-                    self._add_day(day, of_day, cutoff.span(day))
+                    for share in divide(of_day, left_out, content):
+                        self._add_day(day, share, cutoff.span(day))
 
-    def _add_day(self, day: int, content: Content, span: tuple[int, int]) -> None:
-        names, key = self._names, (span, content.import_batch)
-        rollup = rollup_of(content, day, span, names, self._visits_of(content, span))
+    def _add_day(self, day: int, share: Share, span: tuple[int, int]) -> None:
+        names, content = self._names, share.content
+        key = (span, content.import_batch, share.left_out_by)
+        rollup = share.rollup(day, span, names, self._visits_of(content, span))
         earlier = self._rollups.get(key)
         self._rollups[key] = rollup if earlier is None else merge_rollups([earlier, rollup], names)
 
@@ -321,7 +344,7 @@ class _Due:
     @property
     def new_days(self) -> int:
         """How many days get a rollup, whether of one import batch or of several."""
-        return len({span for span, _ in self._rollups})
+        return len({rollup.span for rollup in self._rollups.values()})
 
     def new_rollup_sizes(self) -> Iterator[int]:
         """Return the bytes of each new rollup."""

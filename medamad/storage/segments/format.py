@@ -71,6 +71,8 @@ class Column(IntEnum):
     """A bit for each visit, the uppermost of a byte first. Format 12 had a byte for each in 68."""
     VIEW_ELSEWHERE = 72
     """`Elsewhere.views` of a merged segment."""
+    DAY_GOING_ON = 73
+    """In a rollup: `Rollup.going_on`."""
 
 
 SLOTS: Final = 0
@@ -107,6 +109,13 @@ class Day(msgspec.Struct, frozen=True, array_like=True):
     dimensions: tuple[int, ...]
     has_durations: bool
     visits: KnownVisits | None
+    rules: tuple[int, ...] = ()
+    """The rules by which the day's hits were divided among rollups."""
+    left_out_by: tuple[int, ...] = ()
+    """Those of the rules that leave out all that is in the rollup; none leaves out anything else
+    of it."""
+    has_going_on: bool = False
+    """Whether it has DAY_GOING_ON."""
 
 
 class SegmentHeader(msgspec.Struct, frozen=True, array_like=True):

@@ -443,6 +443,24 @@ class Rollup(HasCounters):
 
     @property
     @abstractmethod
+    def rules(self) -> tuple[int, ...]:
+        """The rules by which the hits of the day were divided among rollups."""
+
+    @property
+    @abstractmethod
+    def left_out_by(self) -> tuple[int, ...]:
+        """Those of the rules that leave out all of it; the others leave out nothing of it."""
+
+    @property
+    @abstractmethod
+    def going_on(self) -> Numbers:
+        """The visits of which views remained, and the views of which events remained, ascending.
+
+        None of them if there were no rules.
+        """
+
+    @property
+    @abstractmethod
     def has_durations(self) -> bool:
         """Whether single durations are known. If not, their sums and bounces may be unknown too."""
 

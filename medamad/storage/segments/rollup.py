@@ -36,12 +36,15 @@ from medamad.storage.segments.format import (
     encode_column,
 )
 from medamad.storage.segments.parts import (
+    NO_NUMBERS,
     NO_TIME,
     EventColumns,
     EventCounts,
     EventSums,
+    Numbers,
     PathDurations,
     Rollup,
+    joined_numbers,
 )
 from medamad.storage.segments.read import OpenedBase, StoredValues
 
@@ -75,6 +78,9 @@ class RollupContent(Rollup):
     import_batch: int = 0
     """The import batch that all of it belongs to, 0 for none."""
     visits: VisitsContent | None = None
+    rules: tuple[int, ...] = ()
+    left_out_by: tuple[int, ...] = ()
+    going_on: Numbers = NO_NUMBERS
 
     @property
     def views(self) -> int:
@@ -138,7 +144,7 @@ def rollup_of(
 
 
 def merge_rollups(days: Sequence[RollupContent], names_of: NumberNames) -> RollupContent:
-    """Return one rollup from several of the same day and batch."""
+    """Return one rollup from several of the same day and batch that the same rules leave out."""
     first, *others = days
     if not others:
         return first
@@ -160,6 +166,9 @@ def merge_rollups(days: Sequence[RollupContent], names_of: NumberNames) -> Rollu
         sequences=_around([each.sequences for each in days if each.sequences[1]]),
         import_batch=first.import_batch,
         visits=merge_visits([each.visits for each in days]),
+        rules=first.rules,
+        left_out_by=first.left_out_by,
+        going_on=joined_numbers([each.going_on for each in days]),
     )
 
 
@@ -186,6 +195,9 @@ def encode_rollup(sums: RollupContent, key: bytes) -> EncodedSegment:
             dimensions=tuple(map(int, sums.by_dimension)),
             has_durations=sums.durations is not None,
             visits=None if sums.visits is None else _known(sums.visits),
+            rules=sums.rules,
+            left_out_by=sums.left_out_by,
+            has_going_on=len(sums.going_on) > 0,
         ),
         import_batch=sums.import_batch,
     )
@@ -221,6 +233,9 @@ def _puts(sums: RollupContent, key: bytes) -> Iterator[Put]:
         counters[Dimension.PROPERTY_NAME] = _counted(events.names, events.events_of_names)
     for kind, found in counters.items():
         yield True, kind, encode_counters(key + bytes((kind,)), found)
+    if len(sums.going_on):
+        kind = Column.DAY_GOING_ON
+        yield False, kind, encode_column(key + bytes((kind,)), sums.going_on)
     durations = sums.durations
     if durations is None:
         return
@@ -291,6 +306,20 @@ class StoredRollup(OpenedBase, Rollup):
         return self._day.number
 
     @property
+    def rules(self) -> tuple[int, ...]:
+        return self._day.rules
+
+    @property
+    def left_out_by(self) -> tuple[int, ...]:
+        return self._day.left_out_by
+
+    @property
+    def going_on(self) -> Numbers:
+        if not self._day.has_going_on:
+            return NO_NUMBERS
+        return self._stored.column(Column.DAY_GOING_ON, np.int64).astype(np.int64)
+
+    @property
     def has_durations(self) -> bool:
         return self._day.has_durations
 
@@ -352,6 +381,9 @@ class StoredRollup(OpenedBase, Rollup):
             sequences=(header.first_sequence, header.last_sequence),
             import_batch=header.import_batch,
             visits=None if self.visits is None else self.visits.loaded(),
+            rules=self.rules,
+            left_out_by=self.left_out_by,
+            going_on=self.going_on,
         )
 
     @property
