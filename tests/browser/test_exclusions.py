@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from support.browser.dashboard import Dashboard
+from support.browser.dashboard import PHONE_WIDTH, Dashboard
 from support.browser.known_website import HOSTNAME
 from support.daemon import Client, Daemon, finished
 
@@ -69,6 +69,17 @@ def test_readers_of_a_share_link_cannot_leave_out_anything(
     page.goto(f"{base}/share/{share['id']}?period=7d&path[eq]=/about")
     expect(page.get_by_role("region", name="Filters")).to_be_visible()
     expect(page.get_by_role("button", name="Leave out…")).to_have_count(0)
+
+
+def test_the_dialog_fits_a_phone(known: Client, dashboard_of: Make) -> None:
+    dashboard = dashboard_of(known, viewport={"width": PHONE_WIDTH, "height": 700})
+    page = dashboard.turn_to(f"{PAGE}&path[eq]=/about")
+    page.get_by_role("button", name="Leave out…").click()
+    dialog = page.get_by_role("dialog")
+    expect(
+        dialog.get_by_role("button", name="Leave out what matches these filters")
+    ).to_be_visible()
+    assert dialog.evaluate("it => it.scrollWidth <= it.clientWidth")
 
 
 def test_a_flood_is_suggested_and_left_out_once_confirmed(
