@@ -1,4 +1,7 @@
-"""Three collectors behind the nginx of the example, over two shards: a browser, kills, clocks."""
+"""Three collectors behind the proxies of the examples, over two shards: a browser, kills, clocks.
+
+A browser visits them, and collectors are killed, behind nginx.
+"""
 
 import http.client
 import json
@@ -8,7 +11,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -43,49 +46,61 @@ sys.exit(main())"""
 
 @frozen
 class Proxy:
-    """nginx: with the address of a client before a connection, and for a browser without."""
+    """A proxy, which takes the address of a client from before a connection.
 
+    Caddy takes that of the connection itself. nginx has a second port for a browser.
+    """
+
+    name: str
     port: int
     plain_port: int
     tls: ssl.SSLContext
 
     def post(self, body: object, address: str) -> int:
         """Send a hit as from an address; return the status, 0 if there was no answer."""
-        connection = http.client.HTTPConnection("localhost", self.port)
-        with closing(connection), suppress(OSError, http.client.HTTPException):
-            plain = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
-            plain.sendall(f"PROXY TCP4 {address} 127.0.0.1 50000 443\r\n".encode())
-            connection.sock = self.tls.wrap_socket(plain, server_hostname="localhost")
-            headers = {"User-Agent": AGENT, "Content-Type": "application/json"}
-            connection.request("POST", "/api/event/hit", json.dumps(body), headers)
-            return connection.getresponse().status
+        headers = {"User-Agent": AGENT, "Content-Type": "application/json"}
+        with suppress(OSError, http.client.HTTPException):
+            return self._ask("POST", "/api/event/hit", json.dumps(body), headers, address)[0]
         return 0
 
     def get(self, path: str, cookie: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection("localhost", self.plain_port, context=self.tls)
+        return self._ask("GET", path, None, {"Cookie": cookie}, "127.0.0.2")
+
+    def _ask(
+        self, method: str, path: str, body: str | None, headers: dict[str, str], address: str
+    ) -> tuple[int, bytes]:
+        is_caddy = self.name == "caddy"
+        source = (address, 0) if is_caddy else None
+        connection = http.client.HTTPConnection("localhost", self.port)
         with closing(connection):
-            connection.request("GET", path, headers={"Cookie": cookie})
+            plain = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S, source)
+            if not is_caddy:
+                plain.sendall(f"PROXY TCP4 {address} 127.0.0.1 50000 443\r\n".encode())
+            connection.sock = self.tls.wrap_socket(plain, server_hostname="localhost")
+            connection.request(method, path, body, headers | {"X-Address": address})
             answer = connection.getresponse()
             return answer.status, answer.read()
 
 
-def proxied(folder: Path, three: Collectors) -> Iterator[Proxy]:
+@contextmanager
+def proxied(name: str, folder: Path, three: Collectors) -> Iterator[Proxy]:
     port, plain_port = free_port(), free_port()
     authority = Authority(folder)
     ports = [daemon.port for daemon in three.daemons.values()]
-    arguments = COMMANDS["nginx"](folder, port, ports)
-    file = folder / "nginx.conf"
-    with_address = f"listen 127.0.0.1:{port} ssl proxy_protocol;"
-    text = file.read_text("utf-8")
-    assert with_address in text
-    file.write_text(
-        text.replace(with_address, f"listen 127.0.0.1:{plain_port} ssl; {with_address}")
-    )
+    arguments = COMMANDS[name](folder, port, ports)
+    if name == "nginx":
+        file = folder / "nginx.conf"
+        with_address = f"listen 127.0.0.1:{port} ssl proxy_protocol;"
+        text = file.read_text("utf-8")
+        assert with_address in text
+        file.write_text(
+            text.replace(with_address, f"listen 127.0.0.1:{plain_port} ssl; {with_address}")
+        )
     with (folder / "proxy.txt").open("wb") as output:
         process = subprocess.Popen(arguments, stdout=output, stderr=subprocess.STDOUT)
-    proxy = Proxy(port, plain_port, authority.context())
+    proxy = Proxy(name, port, plain_port, authority.context())
     try:
-        until(lambda: proxy.post({}, "203.0.113.1") == 400 or process.poll() is not None)
+        until(lambda: proxy.post({}, "127.0.0.2") == 400 or process.poll() is not None)
         assert process.poll() is None, (folder / "proxy.txt").read_text("utf-8")
         yield proxy
     finally:
@@ -108,7 +123,14 @@ def three(
 
 @pytest.fixture
 def proxy(three: Collectors, tmp_path: Path) -> Iterator[Proxy]:
-    yield from proxied(tmp_path / "proxy", three)
+    with proxied("nginx", tmp_path / "nginx", three) as started:
+        yield started
+
+
+@pytest.fixture
+def proxies(three: Collectors, tmp_path: Path) -> Iterator[list[Proxy]]:
+    with ExitStack() as running:
+        yield [running.enter_context(proxied(name, tmp_path / name, three)) for name in COMMANDS]
 
 
 def registered(three: Collectors, *hostnames: str) -> Client:
@@ -122,19 +144,19 @@ def registered(three: Collectors, *hostnames: str) -> Client:
     return client
 
 
-def hits() -> Iterator[tuple[dict[str, object], str]]:
+def hits(host: str) -> Iterator[tuple[dict[str, object], str]]:
     """Return the hits of twelve visitors, with the address of each."""
     for visitor in range(12):
-        address = f"203.0.113.{visitor + 1}"
+        address = f"127.0.1.{visitor + 1}"
         for page in range(1 + visitor % 4):
-            beacon = f"v{visitor}p{page}"
+            beacon = f"{host}{visitor}p{page}"
             path = (visitor + page) % 5
-            yield HIT | {"b": beacon, "u": f"https://{HOST}/{path}", "p": page == 0}, address
+            yield HIT | {"b": beacon, "u": f"https://{host}/{path}", "p": page == 0}, address
             if page == 1:
-                sent = {"e": "custom", "b": beacon, "g": HOST, "d": {"plan": f"p{visitor % 2}"}}
+                sent = {"e": "custom", "b": beacon, "g": host, "d": {"plan": f"p{visitor % 2}"}}
                 yield sent, address
             # Some have another address when they leave: another collector gets that.
-            left = address if visitor % 3 else f"198.51.100.{visitor + 1}"
+            left = address if visitor % 3 else f"127.0.2.{visitor + 1}"
             yield {"e": "unload", "b": beacon, "m": 1_000 * visitor + page + 1}, left
 
 
@@ -142,33 +164,43 @@ PARAMETERS: tuple[dict[str, str], ...] = ({}, {"visits": "true"}, {"views": "tru
 
 
 def test_the_figures_are_those_of_one_daemon(
-    three: Collectors, proxy: Proxy, tmp_path: Path
+    three: Collectors, proxies: list[Proxy], tmp_path: Path
 ) -> None:
     alone = Daemon(tmp_path / "alone", configuration=TRUSTING)
     alone.start()
     single = alone.client()
-    hostnames = (HOST, "page.localhost")
-    for hostname in hostnames:
+    hosts = {proxy.name: f"{proxy.name}.example" for proxy in proxies}
+    for hostname in (*hosts.values(), "page.localhost"):
         single.add_website(hostname)
-    client = registered(three, *hostnames)
-    for body, address in hits():
-        assert proxy.post(body, address) == 204
-        headers = {"User-Agent": AGENT, "X-Forwarded-For": address}
-        answer = single.request("POST", "/api/event/hit", body, headers)
-        assert answer.status == 204
-    stored = three.client()
-    numbers = f"SELECT DISTINCT toUInt16(bitShiftRight(view, 48)) AS n FROM {stored.table('views')}"
+    client = registered(three, *hosts.values(), "page.localhost")
+    for proxy in proxies:
+        for body, address in hits(hosts[proxy.name]):
+            assert proxy.post(body, address) == 204
+            headers = {"User-Agent": AGENT, "X-Forwarded-For": address}
+            answer = single.request("POST", "/api/event/hit", body, headers)
+            assert answer.status == 204
     names = ("summary", *(statistic.name for statistic in STATISTICS))
 
-    def figures(name: str, parameters: dict[str, str]) -> tuple[object, object]:
-        path = f"/api/website/{HOST}/{name}?{urlencode(parameters)}"
+    def figures(proxy: Proxy, name: str, parameters: dict[str, str]) -> tuple[object, object]:
+        path = f"/api/website/{hosts[proxy.name]}/{name}?{urlencode(parameters)}"
         status, body = proxy.get(path, client.cookie or "")
         assert status == 200, (name, status, body)
         return json.loads(body), single.get(path)
 
-    for name, parameters in product(names, PARAMETERS):
-        until(lambda n=name, p=parameters: len({json.dumps(f) for f in figures(n, p)}) == 1)
-    assert len(stored.query(numbers)["n"]) == 3
+    asked = [
+        *product(proxies[:1], names, PARAMETERS),
+        *product(proxies[1:], names, PARAMETERS[1:2]),
+    ]
+    for each in asked:
+        until(lambda each=each: len({json.dumps(found) for found in figures(*each)}) == 1)
+    stored = three.client()
+    found = stored.query(
+        "SELECT website, uniqExact(bitShiftRight(view, 48)) AS collectors"
+        f" FROM {stored.table('views')} GROUP BY website"
+    )
+    assert len(found["website"]) == len(proxies)
+    assert min(found["collectors"]) > 1
+    proxy, host = proxies[0], hosts["nginx"]
     bases = f"https://localhost:{proxy.plain_port}", alone.base
     cookies = client.cookie or "", single.cookie or ""
     with sync_playwright() as playwright, closing(launch(playwright, usual_browser())) as browser:
@@ -179,7 +211,7 @@ def test_the_figures_are_those_of_one_daemon(
         assert paths(single.request("GET", seen).body) == ["/", "/about"]
         now = datetime.now(UTC)
         shown = [
-            shown_on(browser, base, cookie, now)
+            shown_on(browser, base, cookie, f"/dashboard/websites/{host}", now)
             for base, cookie in zip(bases, cookies, strict=True)
         ]
         assert shown[0] == shown[1]
@@ -203,15 +235,15 @@ def visit(browser: Browser, base: str, hostname: str) -> None:
     context.close()
 
 
-def shown_on(browser: Browser, base: str, cookie: str, now: datetime) -> str:
-    """Return what the dashboard shows of a website at a time, once it has the figures."""
+def shown_on(browser: Browser, base: str, cookie: str, path: str, now: datetime) -> str:
+    """Return what a website's page of the dashboard shows at a time, once it has the figures."""
     context = browser.new_context(ignore_https_errors=True, locale="en-GB")
     name, _, value = cookie.partition("=")
     context.add_cookies([{"name": name, "value": value, "url": base}])
     page = context.new_page()
     # The page says until which minute its figures go.
     page.clock.set_fixed_time(now)
-    page.goto(f"{base}/dashboard/websites/{HOST}")
+    page.goto(f"{base}{path}")
     page.get_by_text("/4", exact=True).first.wait_for(timeout=PATIENCE_S * 1000)
     page.wait_for_load_state("networkidle")
     found = page.locator("main").inner_text()
