@@ -31,7 +31,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
     *("README.md", "docs/operating.md", "docs/privacy.md", "docs/robots.md"),
-    "docs/visits.md",
+    *("docs/visits.md", "docs/cluster.md"),
 )
 END = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][)”“])\s+")
 GENERATED = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
