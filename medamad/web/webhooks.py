@@ -50,8 +50,10 @@ IpAddress: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[[str], Sequence[str]]
 """Return the addresses of a host name. May block; raises OSError."""
 
-_EMBEDDING: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
-"""Networks (NAT64, and addresses that were once compatible) that end in an IPv4 address."""
+_EMBEDDING: Final = tuple(map(IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
+"""Networks (NAT64, SIIT, and addresses once compatible) that end in an IPv4 address."""
+_LOCAL: Final = tuple(map(IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
+"""Networks (local NAT64, and site-local addresses) that `ipaddress` takes for global ones."""
 
 
 def addresses_of(host: str) -> list[str]:
@@ -87,6 +89,8 @@ def is_public(text: str, own: Networks, allowed: Networks) -> bool:
         address = address.ipv4_mapped
     if address.packed in allowed:
         return True
+    if any(address in network for network in _LOCAL):
+        return False
     return all(
         each.is_global and not each.is_multicast and each.packed not in own
         for each in (address, *_embedded(address))
