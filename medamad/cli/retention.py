@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any, Final, get_args
@@ -23,13 +24,14 @@ from medamad.cli.support import (
     print_warning,
     whole,
 )
-from medamad.config.lists import load_lists
+from medamad.config.lists import Lists, load_lists
 from medamad.config.schema import Config
 from medamad.config.settings import cluster_settings, retention, sources
 from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
 from medamad.query.embedded.engine import left_out_finder
 from medamad.storage.compaction.retention import Cutoff, Forecast, cutoff_of
+from medamad.storage.environment.owner import as_invoker
 from medamad.storage.environment.trusted_clock import doubt_warning
 from medamad.storage.offline import StoreReader, open_reader
 from medamad.storage.settings import After, Keep, unregistered_warning
@@ -86,8 +88,10 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     damaged, has_past = 0, False
+    with as_invoker() if arguments.config is not None else nullcontext():
+        lists = load_lists(effective.config)
     with open_reader(data_dir) as reader:
-        forecast = _forecast_of(effective.config, reader)
+        forecast = _forecast_of(effective.config, lists, reader)
         websites = reader.websites()
         registered = {website.hostname for website in websites}
         left_ms = reader.doubt_left_ms(now_ms)
@@ -119,13 +123,13 @@ def _show(data_dir: Any, arguments: Namespace) -> int:
 
 
 def _forecast_of(
-    config: Config, reader: StoreReader
+    config: Config, lists: Lists, reader: StoreReader
 ) -> Callable[[Website, Cutoff | None], Forecast]:
     """Return what forecasts for a website, in the store or in the cluster that has the hits."""
     cluster = cluster_settings(config, os.environ)
     if cluster is None:
         reader.check_is_whole()
-        find_left_out = left_out_finder(sources(load_lists(config)))
+        find_left_out = left_out_finder(sources(lists))
         return partial(reader.forecast, find_left_out=find_left_out)
     # Only with a cluster.
     from medamad.clickhouse.client import ClickHouseError  # noqa: PLC0415

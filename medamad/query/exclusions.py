@@ -3,6 +3,8 @@
 from datetime import tzinfo
 from typing import Any, Final
 
+import numpy as np
+
 from medamad.domain.errors import BadRequest
 from medamad.domain.exported_settings import ExportedSettings
 from medamad.domain.goals import Definitions, Exclusion
@@ -61,19 +63,23 @@ def left_out_by_day(
     """Return the views that a rule leaves out, and with `has_visits` the visits.
 
     In all, and in `interval` on the days of a zone that have any. A view counts on its own day, a
-    visit on the day on which it began.
+    visit on the day on which it began. Days of which only rollups are left are days of their zone.
     """
-    selected = reader.select_left_out(rule)
-    first_ms, last_ms = selected.time_bounds()
+    found = reader.select_left_out(rule)
+    first_ms = min(first_ms for _, (first_ms, _) in found)
+    last_ms = max(last_ms for _, (_, last_ms) in found)
     buckets = make_buckets("day", first_ms, last_ms, zone)
-    selected = selected.during(Period(first_ms, last_ms))
-    columns = {"views": selected.series(buckets).tally.views} if buckets.dates else {}
-    if has_visits and buckets.dates:
-        columns["visits"] = selected.visits_by_bucket(buckets)[0].dense(len(buckets.dates)).visits
+    names = ("views", "visits") if has_visits else ("views",)
+    columns = {name: np.zeros(len(buckets.dates), np.int64) for name in names}
+    for whole, _ in found if buckets.dates else ():
+        selected = whole.during(Period(first_ms, last_ms))
+        columns["views"] += selected.series(buckets).tally.views
+        if has_visits:
+            of_visits, _ = selected.visits_by_bucket(buckets)
+            columns["visits"] += of_visits.dense(len(buckets.dates)).visits
     days = [
         {"date": date, **{name: int(column[place]) for name, column in columns.items()}}
         for place, date in enumerate(buckets.dates)
         if columns["views"][place]
     ]
-    names = ("views", "visits") if has_visits else ("views",)
     return {**{name: sum(day[name] for day in days) for name in names}, "interval": days}

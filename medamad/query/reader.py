@@ -190,10 +190,11 @@ class Reader(Protocol):
     def select(self, query: Query) -> Selected:
         """Return the views that match a query's filters and are in its period, and their visits."""
 
-    def select_left_out(self, rule: Query) -> Selected:
+    def select_left_out(self, rule: Query) -> Sequence[tuple[Selected, tuple[int, int]]]:
         """Return the views, and their visits, that a rule leaves out by its filters and period.
 
         Also views of its visits that are after the period, and what other rules leave out, too.
+        Each is in one of the selections, which come with their time bounds.
         """
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:

@@ -24,7 +24,7 @@ from medamad.domain.goals import Definitions, Exclusion, Goal
 from medamad.domain.hits import Event, Hit, Unload
 from medamad.domain.websites import Website
 from medamad.query.embedded.excluded import ExcludedViews, find_left_out, number_of
-from medamad.query.exclusions import rule_of, rules_of
+from medamad.query.exclusions import left_out_by_day, rule_of, rules_of
 from medamad.query.request import Cancellation, Gap
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
@@ -208,9 +208,16 @@ def exclusions(rules: Sequence[Pairs]) -> tuple[Exclusion, ...]:
 
 
 def answers(rules: Sequence[Exclusion], now_ms: int, snapshot: Snapshot) -> dict[Any, Any]:
-    """Return the answers that rollups can give under some rules, and of which days they are not."""
-    found = {}
-    reader = reader_of(snapshot, SOURCES, rules_of(evolve(GOALS, exclusions=tuple(rules))))
+    """Return the answers that rollups can give under some rules, and of which days they are not.
+
+    And what each of the rules leaves out.
+    """
+    definitions = evolve(GOALS, exclusions=tuple(rules))
+    reader = reader_of(snapshot, SOURCES, rules_of(definitions))
+    found: dict[Any, Any] = {
+        rule.name: (left_out_by_day(reader, rule_of(rule, definitions), UTC, has_visits=True), {})
+        for rule in rules
+    }
     for endpoint, parameters in OF_ROLLUPS:
         for filters in ([], [("path", "/a")]):
             report = result(reader, endpoint, [*parameters, *filters], now_ms=now_ms)

@@ -100,8 +100,9 @@ class ClickHouseReader(WebsiteRows, Reader):
     def select(self, query: Query) -> "ClickHouseSelected":
         return ClickHouseSelected(self, query, query.period)
 
-    def select_left_out(self, rule: Query) -> "ClickHouseSelected":
-        return evolve(self, rules=(rule,), is_left_out=True).select(Query())
+    def select_left_out(self, rule: Query) -> "list[tuple[ClickHouseSelected, tuple[int, int]]]":
+        selected = evolve(self, rules=(rule,), is_left_out=True).select(Query())
+        return [(selected, selected.time_bounds())]
 
     def left_out_by(self, rules: Sequence[Query], table: str) -> str:
         selecting = [ClickHouseSelected(self, rule, ALWAYS) for rule in rules]

@@ -137,15 +137,12 @@ class ExcludedViews:
         """Return whether rules leave out all that is in a rollup."""
         return any(number in self._rule_numbers() for number in day.left_out_by)
 
-    def counted(self) -> Snapshot:
-        """Return the snapshot without the rollups of what is left out."""
-        return evolve(
-            self.snapshot,
-            rollup_segments=tuple(
-                each
-                for each in self.snapshot.rollup_segments
-                if each.header.day is None or not self.leaves_out(each.header.day)
-            ),
+    def rollups(self, *, left_out: bool) -> tuple[Segment, ...]:
+        """Return the rollups of what is left out, or of all else."""
+        return tuple(
+            each
+            for each in self.snapshot.rollup_segments
+            if each.header.day is not None and self.leaves_out(each.header.day) is left_out
         )
 
     def mask(self, part: ViewColumns) -> RowMask:

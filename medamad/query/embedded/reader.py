@@ -176,7 +176,9 @@ class EmbeddedReader(Reader):
 
     @_counted.default
     def _find_counted(self) -> Snapshot:
-        return self.snapshot if self._excluded is None else self._excluded.counted()
+        if self._excluded is None:
+            return self.snapshot
+        return evolve(self.snapshot, rollup_segments=self._excluded.rollups(left_out=False))
 
     @property
     def texts(self) -> CodeTexts:
@@ -210,11 +212,16 @@ class EmbeddedReader(Reader):
         selection = select(self._counted, query, self.sources, self.cancellation, self._excluded)
         return EmbeddedSelected(query, selection)
 
-    def select_left_out(self, rule: Query) -> EmbeddedSelected:
+    def select_left_out(self, rule: Query) -> list[tuple[EmbeddedSelected, tuple[int, int]]]:
         visits = ExcludedViews(self.snapshot, (rule,), self.sources, self.cancellation)
         snapshot = evolve(self.snapshot, rollup_segments=())
-        filter_ = ViewFilter({}, None, visits)
-        return EmbeddedSelected(Query(), Selection(snapshot, ALWAYS, filter_, self.cancellation))
+        days = evolve(self.snapshot.only(()), rollup_segments=visits.rollups(left_out=True))
+        views, of_days = (
+            EmbeddedSelected(Query(), Selection(among, ALWAYS, filter_, self.cancellation))
+            for among, filter_ in ((snapshot, ViewFilter({}, None, visits)), (days, ViewFilter({})))
+        )
+        bounds = enclosing_bounds(day.time_bounds for day in days.rollups)
+        return [(views, views.time_bounds()), (of_days, bounds)]
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         return count_properties(
