@@ -60,9 +60,12 @@ def quiet_since(reader: Reader, now_ms: int, listening_since_ms: int) -> int | N
 
 
 def views_in(reader: Reader, begin_ms: int, length_ms: int) -> int | None:
-    """Return how many views there are in some milliseconds, None if some of these are unknown."""
+    """Return how many views there are in some milliseconds.
+
+    None if some of these are unknown, or if some count that exclusions leave out elsewhere.
+    """
     selected = reader.select(Query(Period(begin_ms, begin_ms + length_ms - 1)))
     tally = selected.tally(Dimension.DEVICE, with_durations=False)
     gaps = selected.left_out | tally.gaps
-    is_known = not any(gaps.days(gap) for gap in (Gap.FIGURES, Gap.DAMAGED))
-    return int(tally.views.sum()) if is_known else None
+    unknown = (Gap.FIGURES, Gap.DAMAGED, Gap.EXCLUSIONS)
+    return None if any(gaps.days(gap) for gap in unknown) else int(tally.views.sum())

@@ -16,7 +16,7 @@ from medamad.query.changes import Change, ChangesOptions, changes
 from medamad.query.goal_reports import GoalOptions, goal_figures
 from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary
-from medamad.query.request import NO_GAPS, Gap, Gaps, Query, Result
+from medamad.query.request import NO_GAPS, Gap, Query, Result
 
 LISTS: Final = ("pages", "referrers", "countries")
 """The statistics whose first rows a report has."""
@@ -80,6 +80,8 @@ class WebsiteFigures:
     """Those of the days, in order of time."""
     is_incomplete: bool
     """Whether some days are not in all figures, since only their sums are kept, or by damage."""
+    lacks_exclusions: bool
+    """Whether exclusions do not apply to some days, of which only sums are kept."""
 
     @property
     def is_empty(self) -> bool:
@@ -145,18 +147,17 @@ def website_figures(
         goals=_goals(content(reached(now)), content(reached(before))) if goals else [],
         annotations=_annotations(annotations, span),
         is_incomplete=False,
+        lacks_exclusions=False,
     )
-    return evolve(found, is_incomplete=_lacks(gaps))
+    is_incomplete = any(gaps.days(gap) for gap in _LACKING)
+    lacks_exclusions = bool(gaps.days(Gap.EXCLUSIONS))
+    return evolve(found, is_incomplete=is_incomplete, lacks_exclusions=lacks_exclusions)
 
 
 def _annotations(annotations: Annotations, span: Span) -> list[Annotation]:
     start_ms, end_ms = span.period.start_ms, span.period.end_ms
     found = (each for each in annotations.all if each.is_between(start_ms, end_ms, span.zone))
     return sorted(found, key=lambda each: each.start_s(span.zone))
-
-
-def _lacks(gaps: Gaps) -> bool:
-    return any(gaps.days(gap) for gap in _LACKING)
 
 
 def _known(row: Any, measure: str) -> float | None:

@@ -84,6 +84,8 @@ class Report:
         texts = self.words.texts
         if any(website.is_incomplete for website in self.websites):
             yield texts.incomplete
+        if any(website.lacks_exclusions for website in self.websites):
+            yield texts.not_left_out
         yield texts.times.format(zone=self.span.zone)
         if not self.url:
             yield texts.no_url

@@ -43,6 +43,7 @@ class Texts:
     share: str
     nothing: str
     incomplete: str
+    not_left_out: str
     no_url: str
     open: str
     times: str
@@ -113,6 +114,7 @@ _EN: Final = Texts(
     share="{measure}, most first",
     nothing="Nothing was counted in this period, nor in the one before.",
     incomplete="Some days are missing from some of these figures: only their sums are kept, or data is damaged.",
+    not_left_out="Some exclusions do not apply to some of these days: only their sums are kept.",
     no_url="There are no links to the dashboard, because the server does not know its own address: set public_url in the section [server] of its configuration.",
     open="Open in the dashboard",
     times="Days begin at midnight in this time zone: {zone}.",
@@ -183,6 +185,7 @@ _DE: Final = Texts(
     share="{measure}, absteigend",
     nothing="In diesem Zeitraum und im vorigen wurde nichts gezählt.",
     incomplete="In manchen dieser Zahlen fehlen einige Tage: Von ihnen sind nur noch Summen vorhanden, oder Daten sind beschädigt.",
+    not_left_out="Für einige dieser Tage gelten manche Ausnahmen nicht: Von ihnen sind nur noch Summen vorhanden.",
     no_url="Links zum Dashboard fehlen, weil der Server seine eigene Adresse nicht kennt: Setzen Sie public_url im Abschnitt [server] seiner Konfiguration.",
     open="Im Dashboard öffnen",
     times="Tage beginnen um Mitternacht in dieser Zeitzone: {zone}.",
@@ -252,6 +255,7 @@ _FR: Final = Texts(
     share="{measure}, par ordre décroissant",
     nothing="Rien n’a été compté pendant cette période, ni pendant la précédente.",
     incomplete="Certains jours manquent dans une partie de ces chiffres : seuls leurs totaux sont conservés, ou des données sont endommagées.",
+    not_left_out="Certaines exclusions ne s’appliquent pas à certains de ces jours : seuls leurs totaux sont conservés.",
     no_url="Il n’y a pas de liens vers le tableau de bord, car le serveur ne connaît pas sa propre adresse : définissez public_url dans la section [server] de sa configuration.",
     open="Ouvrir dans le tableau de bord",
     times="Les jours commencent à minuit dans ce fuseau horaire : {zone}.",
@@ -321,6 +325,7 @@ _ES: Final = Texts(
     share="{measure}, de mayor a menor",
     nothing="No se ha contado nada en este periodo ni en el anterior.",
     incomplete="En algunas de estas cifras faltan días: solo se conservan sus totales, o hay datos dañados.",
+    not_left_out="Algunas exclusiones no se aplican a algunos de estos días: solo se conservan sus totales.",
     no_url="No hay enlaces al panel porque el servidor no conoce su propia dirección: defina public_url en la sección [server] de su configuración.",
     open="Abrir en el panel",
     times="Los días empiezan a medianoche en esta zona horaria: {zone}.",
@@ -390,6 +395,7 @@ _JA: Final = Texts(
     share="{measure}の多い順",
     nothing="この期間にも前の期間にも、記録はありません。",
     incomplete="一部の数値には、含まれていない日があります。合計だけが残っているか、データが破損しています。",
+    not_left_out="一部の日には、一部の除外が適用されません。その日は合計だけが残っています。",
     no_url="サーバーが自身のアドレスを知らないため、ダッシュボードへのリンクがありません。設定の[server]セクションでpublic_urlを指定してください。",
     open="ダッシュボードで開く",
     times="1日はこのタイムゾーンの午前0時に始まります：{zone}",
@@ -459,6 +465,7 @@ _ZH: Final = Texts(
     share="按{measure}从多到少",
     nothing="这段时间和之前一段时间都没有任何记录。",
     incomplete="部分数字缺少某些日期：只保留了这些日期的总数，或数据已损坏。",
+    not_left_out="某些排除规则不适用于部分日期：只保留了这些日期的总数。",
     no_url="没有指向仪表板的链接，因为服务器不知道自己的地址：请在其配置的 [server] 部分设置 public_url。",
     open="在仪表板中打开",
     times="每天从该时区的午夜开始：{zone}。",

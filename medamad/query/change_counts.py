@@ -78,8 +78,12 @@ class Span:
 
 
 def lacks_days(gaps: Gaps) -> bool:
-    """Return whether a period has days of which something is unknown."""
-    return any(gaps.days(gap) for gap in (Gap.FIGURES, Gap.VISITS, Gap.DAMAGED))
+    """Return whether a period has days that others cannot be compared with.
+
+    Something of them is unknown, or they have what exclusions leave out of the others.
+    """
+    gaps_of_days = (Gap.FIGURES, Gap.VISITS, Gap.DAMAGED, Gap.EXCLUSIONS)
+    return any(gaps.days(gap) for gap in gaps_of_days)
 
 
 ByCode: TypeAlias = tuple[NDArray[np.int64], Columns]

@@ -13,11 +13,12 @@ from medamad.domain.goals import Definitions, Goal
 from medamad.domain.instants import second_as_text
 from medamad.domain.zones import DAY_MS
 from medamad.query.chance import LEVEL_OF_PARTS, Chance, Compared, dispersions
+from medamad.query.change_counts import lacks_days
 from medamad.query.goal_reports import GoalOptions, goal_figures
 from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.reports import SummaryOptions, summary
-from medamad.query.request import NO_GAPS, Filter, Gap, Gaps, Query, Result
+from medamad.query.request import NO_GAPS, Filter, Gaps, Query, Result
 
 Comparison: TypeAlias = dict[str, Any]
 
@@ -104,7 +105,8 @@ def parse_share(text: str, name: str) -> float:
 def comparison(reader: Reader, query: Query, *, options: ComparisonOptions) -> Result[Comparison]:
     """Return each metric since a moment, its mean in the same hours of earlier weeks, its change.
 
-    `by_chance` is whether chance explains the change, None if that is unknown. With `worse_than`,
+    It is compared with nothing if it has days that others cannot be compared with. `by_chance` is
+    whether chance explains the change, None if that is unknown. With `worse_than`,
     `is_worse` is whether the metric is worse by more than this share, and not by chance. Raises
     BadRequest for a moment that is not in the last seven days.
     """
@@ -116,12 +118,12 @@ def comparison(reader: Reader, query: Query, *, options: ComparisonOptions) -> R
     now, gaps = _figures(reader, query, options, Period(since_ms, now_ms))
     known, earlier = [], []
     first_ms, _ = reader.time_bounds()
-    for week in range(1, MAX_WEEKS + 1):
+    for week in range(1, 1 if lacks_days(gaps) else MAX_WEEKS + 1):
         period = Period(since_ms - week * _WEEK_MS, now_ms - week * _WEEK_MS)
         if since_ms - week * _WEEK_MS < first_ms:
             break
         figures, of_week = _figures(reader, query, options, period)
-        if not any(of_week.days(gap) for gap in (Gap.FIGURES, Gap.VISITS, Gap.DAMAGED)):
+        if not lacks_days(of_week):
             known.append(-week)
             earlier.append(figures)
     by_chance = _by_chance(metrics, now, np.array(known, np.intp), earlier)

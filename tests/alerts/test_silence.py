@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from support.query.hits import NOON
 from support.query.oracle import Entry
 from support.query.readers import reader_of
-from support.query.snapshots import SOURCES, Cuts, MadeDay, snapshot_of
+from support.query.snapshots import SOURCES, Cuts, MadeDay, query_from, snapshot_of
 
 from medamad.alerts.silence import quiet_since as quiet_since_for
+from medamad.alerts.silence import views_in
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.segments.snapshot import Snapshot
@@ -303,3 +304,13 @@ def test_views_that_are_no_longer_kept_do_not_count() -> None:
         kept = [view for view in views if view["time_ms"] // DAY >= first + gone]
         seen = snapshot_of(kept, [], days=days)
         assert quiet_since(seen, NOON + 4 * HOUR, LONG_AGO) == found
+
+
+def test_a_day_to_which_exclusions_do_not_apply_is_unknown() -> None:
+    begin_ms = NOON // DAY * DAY
+    bounds = (begin_ms, begin_ms + DAY - 1)
+    view = {"id": 1, "time_ms": NOON, "p": True, "q": True, "duration_ms": 0}
+    made = snapshot_of([], [], Cuts(), [MadeDay(NOON // DAY, bounds, [view], [])])
+    assert views_in(reader_of(made, SOURCES), begin_ms, DAY) == 1
+    rule = query_from([("path", "/flood")])
+    assert views_in(reader_of(made, SOURCES, [rule]), begin_ms, DAY) is None

@@ -10,7 +10,7 @@ from attrs import evolve
 from support.query.hits import event
 from support.query.oracle import Entry
 from support.query.readers import reader_of
-from support.query.snapshots import SOURCES, MadeDay, snapshot_of
+from support.query.snapshots import SOURCES, MadeDay, query_from, snapshot_of
 
 from medamad.domain.accounts import LANGUAGES
 from medamad.domain.annotations import Annotation, Annotations
@@ -82,10 +82,10 @@ DEFAULTS: dict[str, Any] = {
 def figures(
     views: list[Entry], events: Sequence[Entry] = (), span: Span = WEEK, **options: Any
 ) -> WebsiteFigures:
-    days = options.pop("days", ())
+    days, rules = options.pop("days", ()), options.pop("rules", ())
     snapshot = snapshot_of(views, list(events), days=days)
     return website_figures(
-        reader_of(snapshot, SOURCES),
+        reader_of(snapshot, SOURCES, rules),
         "example.com",
         span,
         **DEFAULTS | options,
@@ -381,6 +381,18 @@ def test_days_that_are_missing_are_mentioned() -> None:
     assert found.is_incomplete
     assert "Some days are missing" in as_text(report(found, span=week))
     assert not figures(views, span=week).is_incomplete
+
+
+def test_days_to_which_exclusions_do_not_apply_are_mentioned() -> None:
+    views, _ = fewer_from_google()
+    number = (MONDAY - date(1970, 1, 1)).days
+    bounds = (number * 86_400_000, (number + 1) * 86_400_000 - 1)
+    day = MadeDay(number, bounds, [view for view in views if view["time_ms"] <= bounds[1]][-3:], [])
+    rest = [view for view in views if view not in day.views]
+    rule = query_from([("path", "/flood")])
+    found = figures(rest, days=[day], rules=[rule])
+    assert "Some exclusions do not apply to some of these days" in as_text(report(found))
+    assert not figures(rest, days=[day]).lacks_exclusions
 
 
 def test_without_an_address_the_report_says_what_to_set() -> None:

@@ -18,6 +18,10 @@ const DAMAGED =
 const VISITS =
   "For some days from Mar 1, 2025 to Mar 2, 2025, it isn’t known which views belong to one visit, " +
   "so figures of visits leave them out.";
+const EXCLUSIONS =
+  "For some days from Feb 9, 2025 to Mar 2, 2025, only daily totals remain, to which some " +
+  "exclusions do not apply.";
+const LEFT_OUT = "What exclusions match is left out of these figures.";
 
 /** Show rows of pages whose responses have a header before March 10, and the notes. */
 function rows(header: string | undefined, other?: string) {
@@ -54,6 +58,13 @@ for (const [header, shown] of [
   ['durations="2025-02-09/2025-02-10", figures="2025-03-01/2025-03-08"', [["note", TOTALS]]],
   ['damaged="2025-01-05/2025-01-06"', [["alert", DAMAGED]]],
   ['visits="2025-03-01/2025-03-02"', [["note", VISITS]]],
+  [
+    'exclusions="2025-02-09/2025-03-02", left-out=2',
+    [
+      ["note", EXCLUSIONS],
+      ["note", LEFT_OUT],
+    ],
+  ],
   [
     'figures="2025-03-01/2025-03-08", durations="2025-02-09/2025-02-10", ' +
       'visits="2025-03-01/2025-03-02", damaged="2025-01-05/2025-01-06"',

@@ -11,10 +11,12 @@ from support.query.list_reader import ListReader
 from support.query.naive_filters import Pairs
 from support.query.oracle import Entry, Oracle
 from support.query.random_queries import GOALS, MOMENTS, RandomTraffic
-from support.query.snapshots import SOURCES, Cuts, MadeDay, changes_between, snapshot_of
+from support.query.readers import reader_of
+from support.query.snapshots import SOURCES, Cuts, MadeDay, changes_between, query_from, snapshot_of
 
 from medamad.domain.errors import BadRequest
 from medamad.query.change_counts import METRICS, OF_GOAL
+from medamad.query.request import Gap
 
 MONDAY = datetime(2024, 4, 1, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -451,6 +453,20 @@ def test_nothing_is_said_of_chance_if_days_are_unknown() -> None:
         listed = [*dimension["parts"], dimension["others"]]
         assert sum(each["difference"] for each in listed) == found.content["difference"]
         assert {each["by_chance"] for each in dimension["parts"]} == {None}
+
+
+def test_days_to_which_exclusions_do_not_apply_cannot_be_compared() -> None:
+    rules = [query_from([("browser", "None of them")])]
+    left, days = by_day(traffic(CHANGED), range(-7, -4))
+    reader = reader_of(snapshot_of(left, [], days=days), SOURCES, rules)
+    found = changes_between(reader, bounds(0), now_ms=NOW_MS)
+    assert found.gaps.days(Gap.EXCLUSIONS) == [day.number for day in days]
+    assert found.content["by_chance"] is None
+    left, days = by_day(traffic(CHANGED), range(-21, -18))
+    reader = reader_of(snapshot_of(left, [], days=days), SOURCES, rules)
+    found = changes_between(reader, bounds(0), now_ms=NOW_MS)
+    assert found.content["by_chance"] is False
+    assert found.content["earlier_weeks"] == WEEKS - 1
 
 
 def test_earlier_weeks_with_unknown_days_do_not_count() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from support.query.list_reader import ListReader
 from support.query.oracle import Entry, Oracle
-from support.query.snapshots import SOURCES, Cuts, reader_of, snapshot_of
+from support.query.readers import reader_of
+from support.query.snapshots import SOURCES, Cuts, MadeDay, query_from, snapshot_of
 
 from medamad.domain.errors import BadRequest
 from medamad.domain.goals import Definitions, Goal
@@ -208,6 +209,24 @@ def test_without_earlier_weeks_nothing_is_told() -> None:
         "by_chance": None,
         "is_worse": False,
     }
+
+
+def test_days_to_which_exclusions_do_not_apply_are_compared_with_nothing() -> None:
+    views, events = traffic([40, 42, 39, 41, 40])
+    number = SINCE_MS // 86_400_000 - 1
+    span = (number * 86_400_000, (number + 1) * 86_400_000 - 1)
+    gone = [{**views[-1], "id": len(views) + 1, "visit": len(views) + 1, "time_ms": span[0]}]
+    snapshot = snapshot_of(views, events, days=[MadeDay(number, span, gone, [])])
+    options = ComparisonOptions(since_ms=span[0], now_ms=NOW_MS, metrics=ALL[:3])
+
+    def weeks(*rules: Query) -> int:
+        reader = reader_of(snapshot, SOURCES, rules)
+        found = comparison(reader, Query(), options=options).content
+        return int(found["earlier_weeks"])
+
+    assert weeks() == 3
+    assert weeks(query_from([("browser", "None of them"), ("end", "2024-01-01T00:00:00Z")])) == 3
+    assert weeks(query_from([("browser", "None of them")])) == 0
 
 
 def test_at_most_one_in_twenty_comparisons_without_a_change_is_worse() -> None:

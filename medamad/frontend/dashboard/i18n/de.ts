@@ -65,6 +65,8 @@ export const de: Catalogue = {
   "view.partial":
     "Für einige Tage vom {first} bis zum {last} sind nur noch Tagessummen vorhanden, die in manchen Zahlen fehlen. Ganze Tage ohne Filter sind am vollständigsten.",
   "view.left-out": "Was Ausnahmen entspricht, fehlt in diesen Zahlen.",
+  "view.not-left-out":
+    "Für einige Tage vom {first} bis zum {last} sind nur noch Tagessummen vorhanden, für die manche Ausnahmen nicht gelten.",
   "view.no-visits-known":
     "Für einige Tage vom {first} bis zum {last} ist nicht bekannt, welche Aufrufe zu einem Besuch gehören. Sie fehlen in den Zahlen zu Besuchen.",
   "view.damaged":

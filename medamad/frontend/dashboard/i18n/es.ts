@@ -66,6 +66,8 @@ export const es: Catalogue = {
   "view.partial":
     "De algunos días entre el {first} y el {last} solo se conservan los totales diarios, que faltan en algunas estadísticas. Los días completos sin filtros son los más exactos.",
   "view.left-out": "Estas cifras no incluyen lo que coincide con las exclusiones.",
+  "view.not-left-out":
+    "De algunos días entre el {first} y el {last} solo se conservan los totales diarios, a los que no se aplican algunas exclusiones.",
   "view.no-visits-known":
     "De algunos días entre el {first} y el {last} no se sabe qué vistas forman una visita, por lo que faltan en las cifras de visitas.",
   "view.damaged":

@@ -67,6 +67,8 @@ export const fr: Catalogue = {
   "view.partial":
     "Pour certains jours entre le {first} et le {last}, seuls les totaux quotidiens sont conservés ; certaines statistiques ne les comprennent donc pas. Les jours entiers sans filtre sont les plus complets.",
   "view.left-out": "Ce que visent les exclusions ne figure pas dans ces chiffres.",
+  "view.not-left-out":
+    "Pour certains jours entre le {first} et le {last}, seuls les totaux quotidiens sont conservés ; certaines exclusions ne s’y appliquent pas.",
   "view.no-visits-known":
     "Pour certains jours entre le {first} et le {last}, on ne sait pas quelles pages vues forment une visite ; les chiffres des visites ne les comprennent donc pas.",
   "view.damaged":

@@ -63,6 +63,8 @@ export const ja: Catalogue = {
   "view.partial":
     "{first}から{last}の一部の日は日別の合計だけが残っているため、一部の統計には含まれません。フィルターなしで1日単位の期間を選ぶと、欠ける統計が最も少なくなります。",
   "view.left-out": "除外に一致するものは、これらの数値に含まれません。",
+  "view.not-left-out":
+    "{first}から{last}の一部の日は日別の合計だけが残っているため、一部の除外は適用されません。",
   "view.no-visits-known":
     "{first}から{last}の一部の日は、どのページビューが同じ訪問に属するか不明なため、訪問の数値には含まれません。",
   "view.damaged":

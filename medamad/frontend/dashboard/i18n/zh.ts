@@ -60,6 +60,8 @@ export const zh: Catalogue = {
   "view.partial":
     "{first}至{last}期间，部分日期仅保留了每日合计，因此某些统计不包含这些日期。选择完整的日期且不使用筛选时，数据最为完整。",
   "view.left-out": "这些数字不包含符合排除规则的内容。",
+  "view.not-left-out":
+    "{first}至{last}期间，部分日期仅保留了每日合计，某些排除规则不适用于这些日期。",
   "view.no-visits-known":
     "{first}至{last}期间，部分日期的浏览属于哪次访问不得而知，因此访问数据不包含这些日期。",
   "view.damaged":

@@ -1,5 +1,5 @@
 // Days that the responses on the page do not cover: only rollups remain, data is damaged, or visits
-// are unknown; and whether exclusions leave something out.
+// are unknown; whether exclusions leave something out, and the days to which some do not apply.
 
 import { computed, signal } from "@preact/signals";
 
@@ -24,6 +24,7 @@ export const partialDays = computed(() => {
     totals: daysIn(header),
     damaged: daysIn(header, "damaged"),
     visits: daysIn(header, "visits"),
+    exclusions: daysIn(header, "exclusions"),
     leavesOut: header.includes("left-out"),
   };
 });

@@ -1,12 +1,12 @@
 // The notes that figures do not cover some days: only daily totals remain, data is damaged, or visits
-// are unknown.
+// are unknown; and what exclusions leave out.
 
 import { t } from "../i18n/index.ts";
 import { partialDays } from "../state/partial.ts";
 import { dateLabel } from "./spans.ts";
 
 export function PartialNote() {
-  const { totals, damaged, visits, leavesOut } = partialDays.value;
+  const { totals, damaged, visits, exclusions, leavesOut } = partialDays.value;
   return (
     <>
       {damaged && (
@@ -24,6 +24,14 @@ export function PartialNote() {
           {t("view.no-visits-known", {
             first: dateLabel(visits.first),
             last: dateLabel(visits.last),
+          })}
+        </p>
+      )}
+      {exclusions && (
+        <p class="partial-note soft" role="note">
+          {t("view.not-left-out", {
+            first: dateLabel(exclusions.first),
+            last: dateLabel(exclusions.last),
           })}
         </p>
       )}

@@ -20,6 +20,8 @@ export const view = {
   "view.partial":
     "For some days from {first} to {last}, only daily totals remain, so some statistics leave them out. Whole days without filters are the most complete.",
   "view.left-out": "What exclusions match is left out of these figures.",
+  "view.not-left-out":
+    "For some days from {first} to {last}, only daily totals remain, to which some exclusions do not apply.",
   "view.no-visits-known":
     "For some days from {first} to {last}, it isn’t known which views belong to one visit, so figures of visits leave them out.",
   "view.damaged":
