@@ -24,8 +24,9 @@ from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Event, Unload, View
 from medamad.domain.websites import Website
 from medamad.query.request import Gap
-from medamad.storage.compaction.job import Job
+from medamad.storage.compaction.job import Expire, Job
 from medamad.storage.compaction.planner import Sizes
+from medamad.storage.compaction.retention import cutoff_of
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 from medamad.storage.wal.log import WriteBatch
@@ -36,6 +37,8 @@ SMALL = Sizes(chunk_views=8, merged_members=2, counted_from=0)
 MIDNIGHT_MS = NOW_MS - NOW_MS % DAY_MS
 TIMEOUT_MS = HOUR_MS // 2
 LATER_MS = MIDNIGHT_MS + 60 * DAY_MS - 1
+FIRST_EXPIRY_MS = MIDNIGHT_MS + 2 * DAY_MS + HOUR_MS
+"""From then on, `keeping(1)` deletes visits that began before `MIDNIGHT_MS`."""
 
 
 def keeping(raw_days: int, after: str = "sums", zone: str = "UTC") -> Retention:
@@ -200,7 +203,7 @@ async def test_a_renamed_website_keeps_what_the_table_of_its_old_name_keeps(
         renamed = await store.rename_website(website, "other.example", 2)
         assert store.unregistered_tables() == ["example.com"]
         await settled(store, NOW_MS)
-        assert (days_of(store, website), days_of(store, other)) == ([], [-4, -3, -2])
+        assert (days_of(store, website), days_of(store, other)) == ([], [-4, -3])
         assert lines == [
             (
                 "retention.websites.example.com: no website of this name is registered;"
@@ -274,8 +277,8 @@ async def test_days_are_those_of_the_time_zone(open_store: OpenStore) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenStore) -> None:
-    """At midnight, the last views of the day before yesterday are just 24 hours old."""
+async def test_views_of_a_visit_that_may_have_more_do_not_expire(open_store: OpenStore) -> None:
+    """A visit lasts up to 24 hours, and an unload may be a day late and of a clock set back."""
     store = open_store(sizes=SMALL, retention=keeping(1))
     website = await store.add_website("example.com", 1)
     last_ms = MIDNIGHT_MS - 1
@@ -283,9 +286,9 @@ async def test_views_that_can_still_be_corrected_do_not_expire(open_store: OpenS
     await settled(store, last_ms + DAY_MS + 1)
     assert days_of(store, website) == []
     await store.append([unload(1, 4000, last_ms + DAY_MS)])
-    await settled(store, last_ms + DAY_MS + HOUR_MS)
+    await settled(store, last_ms + 2 * DAY_MS + HOUR_MS)
     assert days_of(store, website) == []
-    await settled(store, last_ms + DAY_MS + HOUR_MS + 1)
+    await settled(store, last_ms + 2 * DAY_MS + HOUR_MS + 1)
     assert days_of(store, website) == [-1]
     assert ask(store, website, "summary")[0]["current"]["duration"] == 4000
     await store.close()
@@ -333,12 +336,12 @@ async def test_filtering_events_by_expired_views_is_reported(
     website = await store.add_website("example.com", 1)
     await store.append(views(1, 1, MIDNIGHT_MS - 1))
     await store.append([event("b1", MIDNIGHT_MS + 1)])
-    await settled(store, MIDNIGHT_MS + 2 * DAY_MS - 1)
-    assert days_of(store, website) == [-1]
+    await settled(store, FIRST_EXPIRY_MS)
+    assert days_of(store, website) == [-1, 0]
     assert ask(store, website, "properties")[0][0]["events"] == 1
-    yesterday = [MIDNIGHT_MS // DAY_MS - 1]
+    day_of_event = [MIDNIGHT_MS // DAY_MS]
     for path in ("/1", "/2", ""):
-        assert ask(store, website, "properties", [("path", path)]) == ([], yesterday)
+        assert ask(store, website, "properties", [("path", path)]) == ([], day_of_event)
     await store.close()
 
 
@@ -362,9 +365,15 @@ async def test_a_visit_that_goes_on_after_midnight_counts_once_with_all_of_its_v
     bounce |= {"visit_bounce_percentage": 1.0, "visit_duration": 0}
     start = datetime.fromtimestamp(MIDNIGHT_MS / 1000 - 86_400, UTC).isoformat()
     query = [("start", start), ("visits", "true"), ("interval", "day")]
-    for now_ms, days in ((0, []), (2 * DAY_MS - 1, [-1]), (3 * DAY_MS, [-1, 0])):
-        await settled(store, MIDNIGHT_MS + now_ms)
+    for now_ms, days, views_left in (
+        (MIDNIGHT_MS, [], 4),
+        (FIRST_EXPIRY_MS - 1, [], 4),
+        (FIRST_EXPIRY_MS, [-1, 0], 1),
+        (FIRST_EXPIRY_MS + DAY_MS, [-1, 0], 0),
+    ):
+        await settled(store, now_ms)
         assert days_of(store, website) == days
+        assert len(stored_rows(store, website)[0]) == views_left
         found, missing = ask(store, website, "summary", query)
         series = [{name: day[name] for name in visit} for day in found["interval"][:2]]
         assert (series, missing) == ([visit, bounce], [])
@@ -377,6 +386,114 @@ async def test_a_visit_that_goes_on_after_midnight_counts_once_with_all_of_its_v
     await store.close()
 
 
+async def visit_around_midnight(store: Store) -> Website:
+    """Store a visit of three views, the last two after midnight, events of these, and others."""
+    website = await store.add_website("example.com", 1)
+    minute_ms = HOUR_MS // 60
+    for number, minute in enumerate((-5, 1, 25), 1):
+        time_ms = MIDNIGHT_MS + minute * minute_ms
+        at = {"time_ms": time_ms, "beacon": f"b{number}", "path": f"/{number}"}
+        await store.append([a_view(identity=b"somebody", first_today=number == 1, **at)])
+        await store.append(views(10 * number, 10 * number + 8, time_ms))
+        await store.append([event(f"b{number}", time_ms + 23 * HOUR_MS), event("", time_ms)])
+    await settled(store, FIRST_EXPIRY_MS - 1)
+    return website
+
+
+@pytest.mark.parametrize("sizes", [SMALL, Sizes(), Sizes(1, 2, 0)])
+@pytest.mark.parametrize("after", ["sums", "nothing"])
+@pytest_twisted.ensureDeferred
+async def test_a_visit_expires_as_a_whole(open_store: OpenStore, sizes: Sizes, after: str) -> None:
+    store = open_store(sizes=sizes, retention=keeping(1, after))
+    website = await visit_around_midnight(store)
+    views_before, events_before = stored_rows(store, website)
+    assert (len(views_before), len(events_before)) == (30, 6)
+    pages = {row["path"]: row for row in ask(store, website, "pages")[0]}
+    await settled(store, FIRST_EXPIRY_MS)
+    left, events_left = stored_rows(store, website)
+    paths = {row["path"] for row in left}
+    assert paths == {f"/{n}" for n in (*range(20, 29), *range(30, 39))}
+    # The events without a view are of the day that is not due; of those with one, none is left.
+    assert [row["time_ms"] - MIDNIGHT_MS for row in events_left] == [60_000, 25 * 60_000]
+    if after == "sums":
+        assert days_of(store, website) == [-1, 0]
+        assert {row["path"]: row for row in ask(store, website, "pages")[0]} == pages
+    else:
+        assert days_of(store, website) == []
+        assert {row["path"] for row in ask(store, website, "pages")[0]} == paths
+    assert orphans(store.environment) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_visit_goes_by_its_first_view_even_if_a_later_one_was_earlier(
+    open_store: OpenStore,
+) -> None:
+    """Of two hits that a server sends, the second was just before midnight."""
+    store = open_store(sizes=SMALL, retention=keeping(1))
+    website = await store.add_website("example.com", 1)
+    for path, time_ms in (("/a", MIDNIGHT_MS + 1000), ("/b", MIDNIGHT_MS - 1000)):
+        said = {"identity": b"somebody", "first_today": False}
+        await store.append([a_view(path=path, time_ms=time_ms, **said)])
+    await store.append(views(1, 8, MIDNIGHT_MS - 1))
+    await settled(store, FIRST_EXPIRY_MS)
+    assert sorted(row["path"] for row in stored_rows(store, website)[0]) == ["/a", "/b"]
+    assert days_of(store, website) == [-1]
+    await settled(store, FIRST_EXPIRY_MS + DAY_MS)
+    assert stored_rows(store, website) == ([], [])
+    assert ask(store, website, "summary")[0]["current"]["pageviews"] == 10
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_view_that_continues_an_expired_visit_expires_too(open_store: OpenStore) -> None:
+    """A server sends the hits of a past day as fast as it can."""
+    store = open_store(sizes=SMALL, retention=keeping(1))
+    website = await store.add_website("example.com", 1)
+    said = {"time_ms": FIRST_EXPIRY_MS, "identity": b"somebody", "first_today": False}
+    await store.append([a_view(path="/a", happened_ms=MIDNIGHT_MS - 1000, **said)])
+    await settled(store, FIRST_EXPIRY_MS)
+    assert stored_rows(store, website) == ([], [])
+    await store.append([a_view(path="/b", happened_ms=MIDNIGHT_MS + 1000, **said)])
+    said["identity"] = b"another"
+    await store.append([a_view(path="/c", happened_ms=MIDNIGHT_MS + 1000, **said)])
+    await settled(store, FIRST_EXPIRY_MS)
+    assert [row["path"] for row in stored_rows(store, website)[0]] == ["/c"]
+    assert days_of(store, website) == [-1, 0]
+    assert {row["path"] for row in ask(store, website, "pages")[0]} == {"/a", "/b", "/c"}
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_expiry_that_is_interrupted_goes_on_after_a_start(open_store: OpenStore) -> None:
+    """After each of its jobs, the store is closed and opened again."""
+    sizes = Sizes(1, 2, 0)
+    store = open_store(sizes=sizes, name="at-once", retention=keeping(1))
+    website = await visit_around_midnight(store)
+    await settled(store, FIRST_EXPIRY_MS)
+    expected = stored_rows(store, website), answers(store, website)
+    await store.close()
+    store = open_store(sizes=sizes)
+    website = await visit_around_midnight(store)
+    await settled(store, FIRST_EXPIRY_MS)
+    jobs = 0
+    while True:
+        (partition,) = store.partitions.all()
+        bound = cutoff_of(Keep(1), ZoneInfo("UTC"), FIRST_EXPIRY_MS)
+        compactor = store.maintenance._compactor
+        job = await compactor.run_next(partition, FIRST_EXPIRY_MS, bound)
+        if job is None:
+            break
+        jobs += isinstance(job, Expire)
+        await store.close()
+        store = open_store(sizes=sizes)
+    assert jobs > 10
+    assert stored_rows(store, website) == expected[0]
+    assert answers(store, website) == expected[1]
+    assert orphans(store.environment) == []
+    await store.close()
+
+
 @pytest_twisted.ensureDeferred
 async def test_an_event_stays_as_long_as_its_view(open_store: OpenStore) -> None:
     """It arrived a moment before its view, on the day before."""
@@ -385,9 +502,10 @@ async def test_an_event_stays_as_long_as_its_view(open_store: OpenStore) -> None
         website = await store.add_website("example.com", 1)
         await store.append([*views(7, 9, MIDNIGHT_MS - 9), event("b1", MIDNIGHT_MS - 1)])
         await store.append(views(1, 1, MIDNIGHT_MS + 1))
-        await settled(store, MIDNIGHT_MS + 2 * DAY_MS - 1)
+        await settled(store, FIRST_EXPIRY_MS)
+        assert days_of(store, website) == [-1]
         assert ask(store, website, "summary", [("prop_name", "k")])[0]["current"]["pageviews"] == 1
-        await settled(store, MIDNIGHT_MS + 3 * DAY_MS)
+        await settled(store, FIRST_EXPIRY_MS + DAY_MS)
         assert stored_rows(store, website) == ([], [])
         assert ask(store, website, "properties")[0][0]["events"] == 1
         await store.close()
@@ -426,7 +544,7 @@ async def test_hits_are_acknowledged_between_the_steps_of_an_expiry(open_store: 
     hits = [place for place, found in enumerate(recording.results) if isinstance(found, WriteBatch)]
     assert len(hits) > 5
     assert max(later - earlier for earlier, later in pairwise(hits)) <= 2
-    assert len(days_of(store, website)) == 18
+    assert len(days_of(store, website)) == 17
     await store.close()
 
 
@@ -503,7 +621,10 @@ class Story:
 
     async def go_on(self) -> None:
         rng = self.rng
-        self.now_ms += rng.choice((0, 1, TIMEOUT_MS // 3, TIMEOUT_MS, HOUR_MS, 22 * HOUR_MS))
+        to_midnight_ms = DAY_MS - self.now_ms % DAY_MS
+        self.now_ms += rng.choice(
+            (0, 1, TIMEOUT_MS // 3, TIMEOUT_MS, HOUR_MS, 22 * HOUR_MS, to_midnight_ms - 1)
+        )
         kind = rng.random()
         if kind < 0.6 or not self.views:
             await self.store.append([self._view()])
@@ -528,6 +649,22 @@ class Story:
             self._keep_alive(view)
         event = Event(website=1, time_ms=self.now_ms, properties=properties, beacon=beacon)
         await self.store.append([event])
+
+    async def check_kept(self, website: Website, retention: Retention) -> None:
+        """Compare the times of the views and events that are left."""
+        for _ in range(2):  # a run that the last hit has started may be at work, by an earlier time
+            await settled(self.store, self.now_ms)
+        bound = cutoff_of(retention.others, retention.zone, self.now_ms)
+        assert bound is not None
+        began_ms = {view["id"]: self.views[view["visit"] - 1]["time_ms"] for view in self.views}
+
+        def is_kept(view: int | None, time_ms: int) -> bool:
+            return began_ms.get(view, time_ms) >= bound.before_ms
+
+        views = [each for each in self.views if is_kept(each["id"], each["time_ms"])]
+        events = [each for each in self.events if is_kept(each["view"], each["time_ms"])]
+        for kept, left in zip((views, events), stored_rows(self.store, website), strict=True):
+            assert sorted(hit["time_ms"] for hit in kept) == sorted(row["time_ms"] for row in left)
 
     def check(self, website: Website) -> int:
         """Compare all results about whole days; return how many days have a rollup."""
@@ -572,11 +709,13 @@ async def test_results_about_whole_days_stay_the_same(open_store: OpenStore, see
             await store.maintain(story.now_ms)
         if rng.random() < 0.05:
             most = max(most, story.check(website))
+        if rng.random() < 0.3:
+            await story.check_kept(website, retention)
         if rng.random() < 0.02:
             await store.close()
             store = open_store(sizes=sizes, retention=retention)
             story.restart(store)
-    await settled(store, story.now_ms)
+    await story.check_kept(website, retention)
     assert max(most, story.check(website)) > 4
     assert orphans(store.environment) == []
     store.read(website, agrees)

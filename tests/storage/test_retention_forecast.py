@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 from support.storage.contents import settled, stored_rows
-from support.storage.hits import DAY_MS, NOW_MS, event, unload, views
+from support.storage.hits import DAY_MS, NOW_MS, a_view, event, unload, views
 
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import Forecast, cutoff_of
@@ -64,6 +64,31 @@ async def test_the_forecast_matches_what_is_deleted(
     assert (after.bytes_of_days == before.bytes_of_new_days) == is_merged
     gone = forecast_of(tmp_path / "data", Keep(3, "nothing"))
     assert (gone.due_days, gone.bytes_of_due_days) == (6, after.bytes_of_days)
+
+
+@pytest.mark.parametrize("sizes", [Sizes(counted_from=0), Sizes(5, 2, 0), Sizes(1, 2, 0)])
+@pytest_twisted.ensureDeferred
+async def test_the_forecast_goes_by_the_days_on_which_visits_began(
+    open_store: OpenStore, tmp_path: Path, sizes: Sizes
+) -> None:
+    store = open_store(sizes=sizes)
+    website = await store.add_website("example.com", 1)
+    midnight_ms = NOW_MS - NOW_MS % DAY_MS - 3 * DAY_MS
+    for number, distance_ms in enumerate((-1000, 1000, 2000), 1):
+        at = {"time_ms": midnight_ms + distance_ms, "beacon": f"b{number}"}
+        in_visit = a_view(identity=b"somebody", first_today=number == 1, **at)
+        await store.append([in_visit, a_view(time_ms=at["time_ms"])])
+        await store.append([event(f"b{number}", midnight_ms + DAY_MS // 2)])
+    await settled(store, NOW_MS)
+    await store.close()
+    found = forecast_of(tmp_path / "data", Keep(3))
+    assert (found.due_views, found.due_events, found.new_days) == (4, 3, 2)
+    store = open_store(sizes=sizes, retention=RETENTION)
+    await settled(store, NOW_MS)
+    assert [len(rows) for rows in stored_rows(store, website)] == [2, 0]
+    await store.close()
+    after = forecast_of(tmp_path / "data", Keep(3))
+    assert (after.views, after.days, after.due_views, after.due_events) == (2, 2, 0, 0)
 
 
 @pytest_twisted.ensureDeferred

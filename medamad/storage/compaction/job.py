@@ -151,6 +151,14 @@ class Job:
 
 
 @define(eq=False, kw_only=True)
+class Nothing(Job):
+    """Nothing was due in what was searched so far: the rest is searched in another step."""
+
+    def is_obsolete(self) -> bool:
+        return True
+
+
+@define(eq=False, kw_only=True)
 class Flush(Job):
     """Turn the oldest part of the memtable, with any small segments before it, into a segment."""
 

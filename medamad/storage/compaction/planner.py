@@ -19,6 +19,7 @@ from medamad.storage.compaction.job import (
     Job,
     Merge,
     MergedSegmentDraft,
+    Nothing,
     RollupDraft,
     SegmentDraft,
 )
@@ -28,6 +29,7 @@ from medamad.storage.compaction.retention import (
     Cutoff,
     DayVisitSearch,
     Split,
+    VisitBegins,
     split_expired,
 )
 from medamad.storage.dictionary.decode import PropertyNameNumbers
@@ -44,6 +46,8 @@ from medamad.storage.wal.memtable import CHUNK_VIEWS
 _DURATIONS_PER_VIEW: Final = 2
 _STEP_CORRECTIONS: Final = 2_000
 _STEP_SEGMENTS: Final = 100
+_STEP_EXPIRIES: Final = 20
+"""Segments that are searched at a time for something to expire."""
 
 
 @frozen
@@ -150,7 +154,11 @@ class Planner:
         )
 
     def _expire(self, access: WriterAccess, partition: Partition, cutoff: Cutoff) -> Job | None:
-        """Delete what is past its retention: rollups, or else hits of one segment."""
+        """Delete what is past its retention: rollups, or else hits of one segment.
+
+        Segments follow each other in the order in which their hits were stored, so that what a
+        visit has elsewhere is still there when the segment that has its first view expires.
+        """
         if not cutoff.keeps_rollups:
             rollups = [rollup for rollup in partition.rollups if cutoff.concerns(rollup)]
             if rollups:
@@ -158,20 +166,25 @@ class Planner:
         due = [
             segment
             for segment in partition.leaves()
-            if cutoff.concerns(segment)
+            if cutoff.reaches(segment)
             and segment.number not in partition.damage.numbers
             and partition.expired_up_to.get(segment.number) != cutoff.before_ms
         ]
-        for segment in sorted(due, key=lambda segment: segment.header.first_sequence):
+        if not due:
+            return None
+        due.sort(key=lambda segment: segment.header.first_sequence)
+        begins = VisitBegins(partition, access)
+        for segment in due[:_STEP_EXPIRIES]:
             parts = self._open(access, partition, [segment])
-            content = content_of(parts)
-            split = split_expired(content, cutoff, partition.may_be_kept(segment, cutoff.before_ms))
-            if split.days:
-                return self._expire_hits(
-                    access, partition, parts, content=content, split=split, cutoff=cutoff
-                )
+            if begins.may_expire(parts[0], cutoff):
+                content = content_of(parts)
+                split = split_expired(content, cutoff, begins)
+                if split.days:
+                    return self._expire_hits(
+                        access, partition, parts, content=content, split=split, cutoff=cutoff
+                    )
             partition.expired_up_to[segment.number] = cutoff.before_ms
-        return None
+        return Nothing(partition=partition, access=access) if due[_STEP_EXPIRIES:] else None
 
     def _fold(self, access: WriterAccess, partition: Partition, now_ms: int) -> Job | None:
         """Rewrite a settled segment with its overlay."""
@@ -238,7 +251,7 @@ class Planner:
             rest = self._segment_draft(access, partition, split.rest)
             drafts.append(rest)
             if split.is_complete:
-                # Hits before the cutoff that stay nevertheless wait for the next cutoff.
+                # Hits before the cutoff that stay with their visit wait for the next cutoff.
                 partition.expired_up_to[rest.number] = cutoff.before_ms
         names = self._property_names(access, partition)
         shares: list[tuple[int, Share]] = []

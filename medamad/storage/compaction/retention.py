@@ -1,4 +1,4 @@
-"""Retention: which hits are past their time, what remains of them, and a forecast."""
+"""Retention: which visits are past their time, what remains of them, and a forecast."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import ViewNumber
+from medamad.domain.dimensions import VISIT_MS, ViewNumber
 from medamad.domain.zones import day_at, start_of_day
 from medamad.storage.compaction.division import (
     LeftOut,
@@ -25,15 +25,22 @@ from medamad.storage.segments.build import Content, content_of
 from medamad.storage.segments.day_visits import BegunVisits, VisitsContent
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.partition import Partition
-from medamad.storage.segments.parts import NO_TIME, EventColumns, ViewColumns
-from medamad.storage.segments.read import open_segment
+from medamad.storage.segments.parts import NO_TIME, Elsewhere, EventColumns, Numbers, ViewColumns
+from medamad.storage.segments.read import OpenSegment, open_segment
 from medamad.storage.segments.rollup import RollupContent, encode_rollup, merge_rollups
+from medamad.storage.segments.visit_numbers import find_ascending, visit_numbers
 from medamad.storage.settings import Keep
 
 SETTLED_MS: Final = 90_000_000
 """25 hours: nothing corrects an older hit, as beacons are kept for a day."""
+_LASTS_MS: Final = VISIT_MS + SETTLED_MS
+"""49 hours: nothing that belongs to a visit arrives later than this after its begin."""
 _MAX_DAYS: Final = 31
 """Days that one job expires."""
+_GONE: Final = -1 << 62
+"""The time of a view that is in no segment any more."""
+_UNREADABLE: Final = 1 << 62
+"""The time of a view that may be in a damaged segment."""
 
 
 def _includes_all(_header: SegmentHeader) -> bool:
@@ -42,7 +49,10 @@ def _includes_all(_header: SegmentHeader) -> bool:
 
 @frozen
 class Cutoff:
-    """Views and events before a local midnight are deleted."""
+    """Visits that began before a local midnight are deleted, and other views and events from then.
+
+    What a cluster has is deleted by its own time: it is kept for some hours, whatever its visit.
+    """
 
     before_ms: int
     zone: tzinfo
@@ -64,9 +74,17 @@ class Cutoff:
 
     def concerns(self, segment: Segment) -> bool:
         """Return whether a segment may have hits before the cutoff."""
-        header = segment.header
-        earliest_ms = min(header.time_bounds[0], header.event_time_bounds[0])
-        return earliest_ms < self.before_ms and self.includes(header)
+        return _earliest_ms(segment) < self.before_ms and self.includes(segment.header)
+
+    def reaches(self, segment: Segment) -> bool:
+        """Return whether a segment may have hits of visits that began before the cutoff."""
+        lasts_ms = 0 if self.is_in_cluster else _LASTS_MS
+        return _earliest_ms(segment) < self.before_ms + lasts_ms and self.includes(segment.header)
+
+
+def _earliest_ms(segment: Segment) -> int:
+    """Return the time of the earliest view or event of a segment."""
+    return min(segment.header.time_bounds[0], segment.header.event_time_bounds[0])
 
 
 @frozen
@@ -88,13 +106,108 @@ class Removed:
 
 
 def cutoff_of(keep: Keep, zone: tzinfo, now_ms: int) -> Cutoff | None:
-    """Return the cutoff at a moment; None if everything is kept."""
+    """Return the cutoff at a moment; None if everything is kept.
+
+    Visits that began before it are complete.
+    """
     if not keep.raw_days:
         return None
     day = day_at(zone, now_ms // 1000) - keep.raw_days
-    while start_of_day(zone, day) * 1000 > now_ms - SETTLED_MS:
+    while start_of_day(zone, day) * 1000 > now_ms - _LASTS_MS:
         day -= 1
     return Cutoff(start_of_day(zone, day) * 1000, zone, keep.after == "sums")
+
+
+@define(eq=False)
+class VisitBegins:
+    """Finds when the visits of views and events began, in whatever segment that was.
+
+    Where the first view of a visit is gone, its day has expired, or it was never there: then the
+    visit counts as begun as early as it can have. Where a damaged segment may have the first view,
+    views and events count as their own begin.
+    """
+
+    _partition: Partition
+    _access: WriterAccess
+    _leaves: list[Segment] = field(init=False)
+    _bounds: NDArray[np.int64] = field(init=False)
+    """The least and the greatest number of a view of each, shape (n, 2)."""
+    _chunks: Sequence[ViewColumns] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._leaves = self._partition.leaves()
+        bounds = [leaf.header.sequence_bounds for leaf in self._leaves]
+        self._bounds = np.array(bounds, np.int64).reshape(-1, 2)
+        self._chunks, _ = self._partition.memtable.publish()
+
+    def of(self, content: Content) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return when the visits of views and of events began, Unix milliseconds.
+
+        Of those without a visit, their own time. Raises DamagedSegment.
+        """
+        sequence = content.sequence.astype(np.int64)
+        offset = content.numbers[ViewNumber.VISIT_OFFSET]
+        first_views = np.where(offset > 0, sequence + 1 - offset, sequence)
+        events, view_begins = content.events, self._times(first_views)
+        event_begins, have_view = events.time_ms.copy(), np.flatnonzero(events.view)
+        begins_of_views = self._visit_begins(events.view[have_view].astype(np.int64))
+        event_begins[have_view] = _known(begins_of_views, events.time_ms[have_view], _LASTS_MS)
+        return _known(view_begins, content.time_ms, VISIT_MS), event_begins
+
+    def may_expire(self, part: OpenSegment, cutoff: Cutoff) -> bool:
+        """Return whether a cutoff may concern some hits of a segment. Raises DamagedSegment."""
+        if cutoff.concerns(part.segment):
+            return True
+        elsewhere = Elsewhere.of_views(part)
+        begins = self._times(elsewhere.visits), self._visit_begins(elsewhere.views)
+        return any((begins_ms < cutoff.before_ms).any() for begins_ms in begins)
+
+    def _visit_begins(self, views: Numbers) -> NDArray[np.int64]:
+        """Return when the visits of views began."""
+        different, places = np.unique(views, return_inverse=True)
+        first_views = different.copy()
+        for part, near, rows in self._found(different):
+            visits = visit_numbers(part, rows)
+            first_views[near] = np.where(visits > 0, visits, different[near])
+        return self._times(first_views)[places]
+
+    def _times(self, views: Numbers) -> NDArray[np.int64]:
+        """Return when views were; _GONE or _UNREADABLE if that is unknown."""
+        different, places = np.unique(views, return_inverse=True)
+        times_ms = np.full(len(different), _GONE)
+        for leaf in self._near(different):
+            if leaf.number in self._partition.damage.numbers:
+                first, last = leaf.header.sequence_bounds
+                times_ms[(different >= first) & (different <= last)] = _UNREADABLE
+        for part, near, rows in self._found(different):
+            times_ms[near] = part.time_ms[rows]
+        return times_ms[places]
+
+    def _found(
+        self, views: Numbers
+    ) -> Iterator[tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]]:
+        """Return the parts that have any of some views, ascending, their places and their rows."""
+        partition = self._partition
+        for leaf in self._near(views):
+            if leaf.number not in partition.damage.numbers:
+                part = open_segment(leaf, None, self._access, partition.databases)
+                yield part, *find_ascending(part, views)
+        for chunk in self._chunks:
+            yield chunk, *find_ascending(chunk, views)
+
+    def _near(self, views: Numbers) -> list[Segment]:
+        """Return the segments that have any of some views, ascending, within their bounds."""
+        begins = views.searchsorted(self._bounds[:, 0])
+        ends = views.searchsorted(self._bounds[:, 1], side="right")
+        return [self._leaves[place] for place in np.flatnonzero(begins < ends).tolist()]
+
+
+def _known(
+    begins_ms: NDArray[np.int64], time_ms: NDArray[np.int64], lasts_ms: int
+) -> NDArray[np.int64]:
+    """Return when visits began, of which hits can be up to `lasts_ms` later."""
+    begins_ms = np.where(begins_ms == _GONE, time_ms - lasts_ms, begins_ms)
+    return np.where(begins_ms == _UNREADABLE, time_ms, begins_ms)
 
 
 @frozen(eq=False)
@@ -109,22 +222,18 @@ class Split:
     """Whether `rest` has no more hits that could expire now."""
 
 
-def split_expired(
-    content: Content, cutoff: Cutoff, may_be_kept: Callable[[NDArray[Any]], Any]
-) -> Split:
-    """Split a segment's hits.
+def split_expired(content: Content, cutoff: Cutoff, begins: VisitBegins) -> Split:
+    """Split hits into those whose visits began before a cutoff, and others.
 
-    An event stays as long as its view. `may_be_kept` returns which sequence numbers may be of views
-    that other segments keep.
+    The days of hits are their own. Raises DamagedSegment.
     """
-    events = content.events
-    view_expires = content.time_ms < cutoff.before_ms
-    event_expires = events.time_ms < cutoff.before_ms
-    kept = content.sequence[~view_expires]
-    is_elsewhere = ~np.isin(events.view, content.sequence) & (events.view > 0)
-    event_expires &= ~np.isin(events.view, kept)
-    event_expires[is_elsewhere] &= ~may_be_kept(events.view[is_elsewhere])
-    view_day, event_day = _days(content.time_ms, cutoff), _days(events.time_ms, cutoff)
+    view_ms, event_ms = content.time_ms, content.events.time_ms
+    view_begins, event_begins = (view_ms, event_ms) if cutoff.is_in_cluster else begins.of(content)
+    view_expires, event_expires = view_begins < cutoff.before_ms, event_begins < cutoff.before_ms
+    view_day, event_day = (
+        _days(time_ms, expires, cutoff.zone)
+        for time_ms, expires in ((view_ms, view_expires), (event_ms, event_expires))
+    )
     found = np.unique(np.concatenate((view_day[view_expires], event_day[event_expires])))
     days = found[:_MAX_DAYS]
     view_expires &= np.isin(view_day, days)
@@ -145,24 +254,22 @@ def split_expired(
     )
 
 
-def _days(time_ms: NDArray[np.int64], cutoff: Cutoff) -> NDArray[np.int64]:
-    """Return the local date of each time before the cutoff, in days since 1970-01-01."""
-    before = time_ms[time_ms < cutoff.before_ms]
-    if not len(before):
+def _days(time_ms: NDArray[np.int64], wanted: NDArray[np.bool_], zone: tzinfo) -> NDArray[np.int64]:
+    """Return the local date of each wanted time, in days since 1970-01-01."""
+    if not wanted.any():
         return np.zeros(len(time_ms), np.int64)
-    first = day_at(cutoff.zone, int(before.min()) // 1000)
-    last = day_at(cutoff.zone, cutoff.before_ms // 1000)
-    starts_ms = [start_of_day(cutoff.zone, day) * 1000 for day in range(first, last + 2)]
+    some = time_ms[wanted]
+    first, last = (day_at(zone, int(bound) // 1000) for bound in (some.min(), some.max()))
+    starts_ms = [start_of_day(zone, day) * 1000 for day in range(first, last + 2)]
     return np.searchsorted(np.array(starts_ms, np.int64), time_ms, side="right") - 1 + first
 
 
 @define(eq=False)
 class DayVisitSearch:
-    """Finds all views of the visits that began on a day, before those of the day are deleted.
+    """Finds all views of the visits that began on a day, before these are deleted.
 
-    `content` has views and events of the day. The views after midnight are still in other
-    segments, as expired views are deleted in the order in which they were stored. What the visits
-    do after their day has expired is lost for its rollup.
+    `content` has views and events of the day. The later views are still in other segments, as
+    segments expire in the order in which their hits were stored.
     """
 
     _content: Content
@@ -176,7 +283,7 @@ class DayVisitSearch:
     def steps(self, access: WriterAccess) -> Iterator[None]:
         """Read what has their views, in small steps."""
         partition = self._partition
-        for segment in partition.leaves():
+        for segment in partition.leaves() if len(self._begun.numbers) else ():
             if segment.number not in partition.damage.numbers:
                 overlay = partition.overlays.get(segment.number)
                 if self._begun.add(open_segment(segment, overlay, access, partition.databases)):
@@ -239,10 +346,10 @@ def forecast(
     }
     access = WriterAccess(txn)
     names = PropertyNameNumbers(access, databases, partition.website)
-    due = _Due(partition, access, sizes, names, left_out)
+    due = _Due(partition, access, sizes, names, left_out, VisitBegins(partition, access))
     if cutoff is not None:
         for segment in leaves:
-            if cutoff.concerns(segment):
+            if cutoff.reaches(segment):
                 due.add_segment(segment, cutoff)
         if not partition.memtable.is_empty:
             due.add(chunks, events, cutoff, 0)
@@ -284,6 +391,7 @@ class _Due:
     _sizes: dict[int, int]
     _names: PropertyNameNumbers
     _left_out: LeftOutOf
+    _begins: VisitBegins
     views: int = 0
     events: int = 0
     bytes: int = 0
@@ -295,7 +403,8 @@ class _Due:
         overlay = self._partition.overlays.get(segment.number)
         part = open_segment(segment, overlay, self._access, self._partition.databases)
         try:
-            self.add([part], (), cutoff, self._sizes[segment.number], segment)
+            if self._begins.may_expire(part, cutoff):
+                self.add([part], (), cutoff, self._sizes[segment.number])
         except DamagedSegment as error:
             self.damaged.append(str(error))
 
@@ -305,16 +414,14 @@ class _Due:
         events: Sequence[EventColumns],
         cutoff: Cutoff,
         size: int,
-        segment: Segment | None = None,
     ) -> None:
         content = content_of(parts, events)
         weight, left_out = content.weight, LeftOut()
         if cutoff.keeps_rollups:
             left_out = self._left_out(self._partition, self._access, parts, events)
-        may_be_kept = self._partition.may_be_kept(segment, cutoff.before_ms)
         is_complete = False
         while not is_complete:
-            split = split_expired(content, cutoff, may_be_kept)
+            split = split_expired(content, cutoff, self._begins)
             expired, content, is_complete = split.expired, split.rest, split.is_complete
             self.views += len(expired)
             self.events += len(set(expired.events.event.tolist()))

@@ -4,13 +4,12 @@ The writer thread alone changes a partition. Queries see a `Snapshot`, which is 
 whole.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import define, field
-from numpy.typing import NDArray
 
 from medamad.storage.dictionary.decode import WebsiteTexts
 from medamad.storage.environment.access import ReadAccess
@@ -189,27 +188,6 @@ class Partition:
             for sequence in _outside(values.all(), map(_numbers, leaves))
         )
         return list(dict.fromkeys(chain(found, of_none)))
-
-    def may_be_kept(
-        self, segment: Segment | None, before_ms: int
-    ) -> Callable[[NDArray[Any]], NDArray[np.bool_]]:
-        """Return a function that returns which views, by sequence number, a cutoff may keep.
-
-        It looks at the bounds of the other segments, and not at their views.
-        """
-        others = [
-            leaf.header.sequence_bounds
-            for leaf in self.leaves()
-            if leaf is not segment and leaf.header.time_bounds[1] >= before_ms
-        ]
-
-        def may_be_kept(views: NDArray[Any]) -> NDArray[np.bool_]:
-            may_be: NDArray[np.bool_] = views > self.watermark
-            for low, high in others:
-                may_be |= (views >= low) & (views <= high)
-            return may_be
-
-        return may_be_kept
 
     def merged_over(self, segments: Sequence[Segment]) -> list[Segment]:
         """Return the merged segments that contain any of some segments, at any level."""
