@@ -1,15 +1,18 @@
 """An import is atomic: visible completely or not at all, counted once, undone completely."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import pytest_twisted
+from support.query.readers import reader_of
+from support.query.snapshots import SOURCES
 from support.storage.bulk_loads import Bulk, expected, imported, made, together
 from support.storage.contents import (
     agrees,
@@ -26,7 +29,11 @@ from support.storage.reactor import RecordingReactor
 from twisted.internet.defer import Deferred
 
 from medamad.domain.errors import BadRequest, Conflict, NotFound
+from medamad.domain.goals import Definitions, Exclusion
 from medamad.domain.websites import Website
+from medamad.query.embedded.excluded import find_left_out
+from medamad.query.exclusions import rules_of
+from medamad.query.request import Gap, Query
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import cutoff_of
@@ -402,6 +409,43 @@ async def test_a_batch_of_which_rollups_remain_is_undone_as_a_whole(open_store: 
     await idle(store)
     assert store.read(website, counted) == 12
     assert orphans(store.environment) == findings(store) == []
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_exclusions_leave_out_of_a_batch_is_kept_apart(open_store: OpenStore) -> None:
+    rule = Exclusion(id="a", name="a", filters=(("path[contains]", "/1"),), created=1)
+    rules = rules_of(Definitions(exclusions=(rule,)))
+
+    def counted(rules: Sequence[Query], snapshot: Snapshot) -> tuple[int, int]:
+        total = reader_of(snapshot, SOURCES, rules).select(Query())
+        found, gaps = total.visits_by_bucket(None)
+        assert not gaps.days(Gap.EXCLUSIONS)
+        return int(total.total().tally.views[0]), int(found.visits.sum())
+
+    def answers() -> list[tuple[int, int]]:
+        return [store.read(website, partial(counted, each)) for each in ((), rules)]
+
+    store = open_store(sizes=SIZES, find_left_out=partial(find_left_out, SOURCES))
+    website = await store.add_website("example.com", 1)
+    await store.goals.change(website.number, lambda _: Definitions(exclusions=(rule,)))
+    bulk = made(1, 40, 9)
+    newest_ms = bulk.time_bounds()[1]
+    await store.append(views(1, 12, newest_ms))
+    batch = await begun(store, website)
+    await load(store, batch, bulk)
+    batch = await store.imports.finish(batch)
+    await settled(store, newest_ms + 9 * DAY_MS)
+    before = answers()
+    assert before[1][0] < before[0][0] == 52
+    store.apply(store.settings.__class__(min_free_disk=0, retention=Retention(others=Keep(1))))
+    await settled(store, newest_ms + 9 * DAY_MS)
+    assert stored_rows(store, website)[0] == []
+    assert answers() == before
+    assert findings(store) == []
+    await store.imports.undo(website, batch.number)
+    await idle(store)
+    assert [views for views, _ in answers()] == [12, 8]
     await store.close()
 
 

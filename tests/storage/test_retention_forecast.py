@@ -1,13 +1,18 @@
 """The retention forecast matches what happens."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import pytest_twisted
+from support.query.snapshots import SOURCES
 from support.storage.contents import settled, stored_rows
 from support.storage.hits import DAY_MS, NOW_MS, a_view, event, unload, views
 
+from medamad.domain.goals import Definitions, Exclusion
+from medamad.query.embedded.excluded import find_left_out
+from medamad.storage.compaction.division import FindLeftOut
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import Forecast, cutoff_of
 from medamad.storage.environment.environment import open_as_guest
@@ -106,3 +111,29 @@ async def test_damaged_segments_are_named_and_kept(open_store: OpenStore, tmp_pa
     found = forecast_of(tmp_path / "data", Keep(3))
     assert "segment" in found.damaged[0]
     assert found.due_views < 42
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_exclusions_leave_out_is_forecast_apart(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    find = partial(find_left_out, SOURCES)
+    store = open_store()
+    await past(store)
+    rule = Exclusion(id="a", name="a", filters=(("path[contains]", "1"),), created=1)
+    (website,) = store.websites.all()
+    await store.goals.change(website.number, lambda _: Definitions(exclusions=(rule,)))
+    await store.close()
+
+    def forecast_with(find: FindLeftOut | None) -> Forecast:
+        with open_reader(tmp_path / "data") as reader:
+            return reader.forecast(website, cutoff_of(Keep(3), RETENTION.zone, NOW_MS), find)
+
+    before = forecast_with(find)
+    assert before.new_days == 6
+    assert before.bytes_of_new_days > forecast_with(None).bytes_of_new_days
+    store = open_store(retention=RETENTION, find_left_out=find)
+    await settled(store, NOW_MS)
+    await store.close()
+    after = forecast_with(find)
+    assert (after.days, after.bytes_of_days) == (6, before.bytes_of_new_days)
