@@ -39,6 +39,7 @@ export function Exclusions({ hostname, proposed, onClose }: Properties) {
   const { isDemo } = useUsage();
   const [done, setDone] = useState("");
   const [reviewed, setReviewed] = useState<Proposed>();
+  const adding = reviewed ?? (isDemo ? undefined : proposed);
   const removing = useSaving();
   const remove = async ({ id, name }: Exclusion) => {
     if (await removing.save(() => change("DELETE", `${path}/${id}`))) {
@@ -50,26 +51,17 @@ export function Exclusions({ hostname, proposed, onClose }: Properties) {
     <Dialog title={said("title", { hostname: nameOf(hostname) })} onClose={onClose}>
       <div class="form">
         <p>{said("text")}</p>
-        {reviewed ? (
+        {adding && (
           <Add
-            key={`${reviewed.filters} ${reviewed.start}`}
+            key={reviewed && `${reviewed.filters} ${reviewed.start}`}
             path={path}
-            proposed={reviewed}
-            isReviewed
+            proposed={adding}
+            isReviewed={adding === reviewed}
             onAdd={(name) => {
               setDone(said("added", { name }));
               setReviewed(undefined);
             }}
           />
-        ) : (
-          proposed &&
-          !isDemo && (
-            <Add
-              path={path}
-              proposed={proposed}
-              onAdd={(name) => setDone(said("added", { name }))}
-            />
-          )
         )}
         {!data && error && <Trouble error={error} />}
         {data?.length === 0 && <p class="soft">{said("none")}</p>}
@@ -130,11 +122,11 @@ interface AddProperties {
   path: string;
   proposed: Proposed;
   /** Whether it was opened in the dialog, and so gets the focus. */
-  isReviewed?: boolean;
+  isReviewed: boolean;
   onAdd: (name: string) => void;
 }
 
-function Add({ path, proposed, isReviewed = false, onAdd }: AddProperties) {
+function Add({ path, proposed, isReviewed, onAdd }: AddProperties) {
   const { filters, start, end, span } = proposed;
   const [name, setName] = useState(wordsOf(filters).slice(0, MAX_NAME));
   const [isBounded, setBounded] = useState(true);
