@@ -132,25 +132,28 @@ async def add_report(call: Call) -> Response:
     )
     known = [each for _, each in backend.store.reports.all()]
     _check_room(known, subscription.websites)
+    same = [each for each in known if each.address == subscription.address]
     settings = backend.mailer.settings
     if not settings.url:
         raise MailFailed(
             "public_url: set it in the section [server] of the configuration: mails need links"
         )
     settings.check()
-    is_known = any(each.address == subscription.address and each.confirmed for each in known)
-    if is_known:
+    if any(each.confirmed for each in same):
         subscription = evolve(subscription, confirmed=subscription.created)
-    key = subscription.id.encode("ascii")
-    await backend.store.reports.add(key, subscription)
-    if not is_known:
-        hostnames = [website.hostname for website in _websites_of(call, subscription)]
-        letter = confirmation(subscription, hostnames, settings.url)
+    elif same:
+        # The mail that asks has this secret.
+        subscription = evolve(subscription, secret=same[0].secret)
+    await backend.store.reports.add(subscription.id.encode("ascii"), subscription)
+    if not same:
+        letter = confirmation(subscription, _hostnames(call, [subscription]), settings.url)
         try:
             await backend.mailer.send_letter(subscription.address, letter)
         except MailFailed as error:
             if not error.may_have_arrived:
-                await backend.store.reports.revoke(key)
+                # Also those that were added meanwhile: they wait for the same answer.
+                for key, _ in _found(call, subscription.secret):
+                    await backend.store.reports.revoke(key)
                 raise
     return json_response(_members(call, subscription), HTTPStatus.CREATED)
 
@@ -265,12 +268,14 @@ def _page(texts: Texts, said: str, button: str = "", status: int = HTTPStatus.OK
     return Response(status, page.encode("utf-8"), b"text/html; charset=utf-8", _HEADERS)
 
 
-def _found(call: Call, secret: str) -> tuple[bytes, Subscription] | None:
+def _found(call: Call, secret: str) -> list[tuple[bytes, Subscription]]:
+    """Return the report with a secret, or those that wait for the same answer, with their keys."""
     given = secret.encode("utf-8")
-    for key, subscription in call.backend.store.reports.all():
-        if hmac.compare_digest(subscription.secret.encode("ascii"), given):
-            return key, subscription
-    return None
+    return [
+        each
+        for each in call.backend.store.reports.all()
+        if hmac.compare_digest(each[1].secret.encode("ascii"), given)
+    ]
 
 
 def _gone(call: Call, status: int) -> Response:
@@ -278,51 +283,58 @@ def _gone(call: Call, status: int) -> Response:
     return _page(texts, texts.gone, status=status)
 
 
-def _question(call: Call, subscription: Subscription, question: str) -> str:
-    return question.format(
-        websites=", ".join(website.hostname for website in _websites_of(call, subscription))
-    )
+def _hostnames(call: Call, subscriptions: Iterable[Subscription]) -> list[str]:
+    websites = (website for each in subscriptions for website in _websites_of(call, each))
+    return list(dict.fromkeys(website.hostname for website in websites))
+
+
+def _question(call: Call, found: Iterable[tuple[bytes, Subscription]], question: str) -> str:
+    return question.format(websites=", ".join(_hostnames(call, (each for _, each in found))))
 
 
 def ask_to_confirm(call: Call, secret: str) -> Response:
     """Return the page that asks whether the reports are wanted."""
-    if (found := _found(call, secret)) is None:
+    if not (found := _found(call, secret)):
         return _gone(call, HTTPStatus.NOT_FOUND)
-    texts = TEXTS[found[1].language]
-    if found[1].confirmed is not None:
+    subscription = found[0][1]
+    texts = TEXTS[subscription.language]
+    if subscription.confirmed is not None:
         return _page(texts, texts.confirmed)
-    said = _question(call, found[1], texts.confirm_question)
-    return _page(texts, said, texts.confirm)
+    return _page(texts, _question(call, found, texts.confirm_question), texts.confirm)
 
 
 async def confirm(call: Call, secret: str) -> Response:
     """Confirm an address; all its reports that are due from now on are sent to it."""
-    if (found := _found(call, secret)) is None:
+    if not (found := _found(call, secret)):
         return _gone(call, HTTPStatus.NOT_FOUND)
-    reports, subscription = call.backend.store.reports, found[1]
+    reports, (first, subscription) = call.backend.store.reports, found[0]
     now = int(call.backend.clock())
     for key, each in reports.all():
         if each.address == subscription.address and each.confirmed is None:
-            await reports.change(key, partial(evolve, confirmed=now))
+            # From now on, each can be ended alone.
+            is_shared = key != first and each.secret == subscription.secret
+            own = new_secret() if is_shared else each.secret
+            await reports.change(key, partial(evolve, confirmed=now, secret=own))
     texts = TEXTS[subscription.language]
     return _page(texts, texts.confirmed)
 
 
 def ask_to_unsubscribe(call: Call, secret: str) -> Response:
     """Return the page that asks whether to end the reports."""
-    if (found := _found(call, secret)) is None:
+    if not (found := _found(call, secret)):
         return _gone(call, HTTPStatus.NOT_FOUND)
-    texts = TEXTS[found[1].language]
-    return _page(texts, _question(call, found[1], texts.unsubscribe_question), texts.unsubscribe)
+    texts = TEXTS[found[0][1].language]
+    return _page(texts, _question(call, found, texts.unsubscribe_question), texts.unsubscribe)
 
 
 async def unsubscribe(call: Call, secret: str) -> Response:
     """End a report without a login, and forget its address; once more is no error."""
-    if found := _found(call, secret):
-        await call.backend.store.reports.revoke(found[0])
-        texts = TEXTS[found[1].language]
-        return _page(texts, texts.gone)
-    return _gone(call, HTTPStatus.OK)
+    if not (found := _found(call, secret)):
+        return _gone(call, HTTPStatus.OK)
+    for key, _ in found:
+        await call.backend.store.reports.revoke(key)
+    texts = TEXTS[found[0][1].language]
+    return _page(texts, texts.gone)
 
 
 def add_to(routes: Routes) -> None:

@@ -126,26 +126,52 @@ async def test_a_report_is_changed_without_another_question(server: Server, owne
 
 @pytest.mark.usefixtures("website")
 @pytest_twisted.ensureDeferred
-async def test_an_address_that_has_confirmed_is_not_asked_again(
-    server: Server, owner: Browser, visitor: Browser
-) -> None:
+async def test_an_address_is_asked_once(server: Server, owner: Browser, visitor: Browser) -> None:
+    await owner.ask("POST", "/websites", {"hostname": "b.example"})
     await owner.ask("POST", REPORTS, DETAILS)
-    second = await owner.ask("POST", REPORTS, DETAILS)
+    second = await owner.ask("POST", REPORTS, DETAILS | {"websites": ["b.example"]})
     assert isinstance(second.json, dict)
     assert second.json["confirmed"] is False
-    assert len(kept(server).sent) == 2
-    # Either mail confirms the address for both.
+    assert len(kept(server).sent) == 1
+    # Ending the first one leaves the link of the only mail to the second one.
     (_, first), _ = server.store.reports.all()
-    await visitor.ask("POST", f"/mail/{first.secret}/confirm", headers=FORM)
+    page = f"/mail/{first.secret}"
+    asked = text(await visitor.ask("GET", f"{page}/confirm"))
+    assert "Do you want to get the reports for example.com, b.example?" in asked
+    await owner.ask("DELETE", f"{REPORTS}/{first.id}")
+    assert "reports for b.example?" in text(await visitor.ask("GET", f"{page}/confirm"))
+    await owner.ask("POST", REPORTS, DETAILS)
+    await visitor.ask("POST", f"{page}/confirm", headers=FORM)
     assert [each.confirmed for _, each in server.store.reports.all()] == [NOW, NOW]
+    assert "This address is confirmed." in text(await visitor.ask("GET", f"{page}/confirm"))
     server.now += 1
     third = await owner.ask("POST", REPORTS, DETAILS | {"every": "month", "day": 28})
     assert isinstance(third.json, dict)
     assert third.json["confirmed"] is True
-    assert len(kept(server).sent) == 2
+    assert len(kept(server).sent) == 1
+    # From now on, each is ended alone.
+    assert len({each.secret for _, each in server.store.reports.all()}) == 3
+    await visitor.ask("POST", f"{page}/unsubscribe", headers=FORM)
+    assert len(server.store.reports.all()) == 2
     other = await owner.ask("POST", REPORTS, DETAILS | {"address": "other@example.com"})
     assert isinstance(other.json, dict)
     assert other.json["confirmed"] is False
+    assert len(kept(server).sent) == 2
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_an_address_without_reports_is_asked_again(
+    server: Server, owner: Browser, visitor: Browser
+) -> None:
+    for _ in range(2):
+        await owner.ask("POST", REPORTS, DETAILS)
+    assert len(kept(server).sent) == 1
+    page = f"/mail/{server.store.reports.all()[0][1].secret}/unsubscribe"
+    await visitor.ask("POST", page, headers=FORM)
+    assert server.store.reports.all() == []
+    await owner.ask("POST", REPORTS, DETAILS)
+    assert len(kept(server).sent) == 2
 
 
 @pytest.mark.usefixtures("website")
@@ -239,6 +265,21 @@ async def test_if_the_question_cannot_be_sent_the_server_says_why(
     else:
         assert (refused.status, refused.error) == (409, said)
         assert server.store.reports.all() == []
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_if_the_question_cannot_be_sent_nothing_waits_for_its_answer(
+    server: Server, owner: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def send_letter(*_: object) -> None:
+        meanwhile = await owner.ask("POST", REPORTS, DETAILS | {"every": "month"})
+        assert meanwhile.status == 201
+        raise MailFailed("mail.example.com:587: no response")
+
+    monkeypatch.setattr(KeptMails, "send_letter", send_letter)
+    assert (await owner.ask("POST", REPORTS, DETAILS)).status == 409
+    assert server.store.reports.all() == []
 
 
 @pytest.mark.usefixtures("website")
