@@ -86,6 +86,10 @@ def test_revenue_and_conversions_of_goals(changed: Client, dashboard_of: Make) -
     expect(said.first).to_have_text("Revenue: Order: down by €1,189.00, from €1,353.00 to €164.00.")
     dialog.get_by_label("Figure").select_option("Conversions: Order")
     expect(said.first).to_have_text("Conversions: Order: down by 58, from 66 to 8.")
+    # The list of goals counts all of them.
+    expect(dialog.get_by_text("Conversions are counted once per visit here.")).to_be_visible()
+    dialog.get_by_label("Figure").select_option("Visits")
+    expect(dialog.get_by_text("once per visit")).to_have_count(0)
 
 
 def test_what_does_not_add_up_is_said(changed: Client, dashboard_of: Make) -> None:

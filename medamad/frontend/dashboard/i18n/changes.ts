@@ -30,6 +30,7 @@ export interface ChangeTexts extends Dimensions {
   addUp: string;
   noSum: string;
   ofViews: string;
+  ofConversions: string;
   overlap: string;
 }
 
@@ -67,6 +68,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     noSum:
       "{measure} can’t be split: rates, means and medians aren’t the sum of their parts. This is what changed in other figures.",
     ofViews: "Views are those of the visits that began in the period.",
+    ofConversions: "Conversions are counted once per visit here.",
     overlap: "One of the two periods contains the other, so their difference can’t be split.",
   },
   de: {
@@ -102,6 +104,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     noSum:
       "{measure} lässt sich nicht aufteilen: Quoten, Durchschnitte und Mediane sind nicht die Summe ihrer Teile. Hier steht, was sich bei anderen Kennzahlen geändert hat.",
     ofViews: "Gezählt sind die Seitenaufrufe der Besuche, die im Zeitraum begannen.",
+    ofConversions: "Conversions zählen hier einmal je Besuch.",
     overlap:
       "Einer der beiden Zeiträume enthält den anderen, ihr Unterschied lässt sich daher nicht aufteilen.",
   },
@@ -138,6 +141,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     noSum:
       "{measure} : ne peut être décomposé, car les taux, moyennes et médianes ne sont pas la somme de leurs parties. Voici ce qui a changé pour d’autres indicateurs.",
     ofViews: "Les pages vues sont celles des visites commencées pendant la période.",
+    ofConversions: "Les conversions sont comptées ici une fois par visite.",
     overlap: "L’une des deux périodes contient l’autre : leur différence ne peut être décomposée.",
   },
   es: {
@@ -173,6 +177,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     noSum:
       "{measure}: no se puede desglosar, porque las tasas, medias y medianas no son la suma de sus partes. Esto es lo que ha cambiado en otras métricas.",
     ofViews: "Las vistas son las de las visitas que comenzaron en el periodo.",
+    ofConversions: "Aquí las conversiones se cuentan una vez por visita.",
     overlap:
       "Uno de los dos periodos contiene al otro, así que su diferencia no se puede desglosar.",
   },
@@ -208,6 +213,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
     noSum:
       "{measure}の内訳は示せません。率、平均、中央値は部分の合計ではないためです。ほかの指標の変化を示します。",
     ofViews: "ページビュー数は、この期間に始まった訪問のものです。",
+    ofConversions: "ここでは、コンバージョンは訪問ごとに1回だけ数えます。",
     overlap: "一方の期間がもう一方を含んでいるため、差の内訳は示せません。",
   },
   zh: {
@@ -241,6 +247,7 @@ export const CHANGE_TEXTS: Record<Language, ChangeTexts> = {
       "每一项只计入一个来源、入口页面、国家/地区、设备和广告系列，因此每张表的各行相加即为总数。",
     noSum: "{measure}无法拆分：比率、平均值和中位数不是各部分之和。下面是其他指标的变化。",
     ofViews: "浏览量是指在此期间开始的访问的浏览量。",
+    ofConversions: "此处每次访问的转化只计一次。",
     overlap: "其中一个时段包含另一个时段，因此无法拆分其差异。",
   },
 };

@@ -136,6 +136,7 @@ function Found({ figure }: { figure: Summed }) {
         ))}
       </div>
       {figure.metric === "pageviews" && <p class="soft">{said("ofViews")}</p>}
+      {figure.metric === "conversions" && <p class="soft">{said("ofConversions")}</p>}
       <div class="changes-lists">
         {pieces.some(({ parts }) => parts.length > 1) && <Pairs changes={data} />}
         {data.dimensions.map(({ dimension }) =>
