@@ -41,7 +41,7 @@ _THRESHOLDS: Final[Mapping[str, tuple[int, int]]] = {
 _OF_GOALS: Final = ("goal", "no-goal")
 _HOURS: Final = (1, 168)
 _URL: Final = re.compile(r"https?://[!-~]+\Z")
-_HOST: Final = re.compile(r"[0-9a-z.-]+|[0-9a-f:.]+")
+_HOST: Final = re.compile(r"([0-9a-z-]{1,63}\.)*[0-9a-z-]{1,63}\.?|[0-9a-f:.]*:[0-9a-f:.]*")
 
 Event: TypeAlias = Literal["began", "ended", "test"]
 """That a cause began or ended, or that nothing did."""
@@ -296,7 +296,8 @@ def _checked_url(url: str) -> str:
         raise problem
     try:
         parts = urlsplit(url)
-        if not _HOST.fullmatch(parts.hostname or "") or "@" in parts.netloc or parts.port == 0:
+        is_host = _HOST.fullmatch(parts.hostname or "") and not parts.netloc.endswith(":")
+        if not is_host or "@" in parts.netloc or parts.port == 0:
             raise problem
     except ValueError:
         raise problem from None
