@@ -96,10 +96,14 @@ def parse_metrics(
 
 def parse_share(text: str, name: str) -> float:
     """Return a share such as 20% or 0.2. Raises BadRequest naming the parameter."""
-    match = _SHARE.match(text)
-    if match is None:
-        raise BadRequest(f"{name}: expected a share such as 20% or 0.2")
-    return float(match["number"]) / (100 if match["percent"] else 1)
+    if match := _SHARE.match(text):
+        number = float(match["number"])
+        if match["percent"]:
+            return number / 100
+        # 20 is meant as 20%, not as 20 times as much.
+        if number <= 1:
+            return number
+    raise BadRequest(f"{name}: expected a share such as 20% or 0.2")
 
 
 def comparison(reader: Reader, query: Query, *, options: ComparisonOptions) -> Result[Comparison]:

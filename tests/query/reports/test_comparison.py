@@ -284,6 +284,6 @@ def test_shares() -> None:
     assert [parse_share(text, "worse_than") for text in ("20%", "0.2", "0", "150%", "12.5%")] == [
         *(0.2, 0.2, 0.0, 1.5, 0.125)
     ]
-    for text in ("", "%", "-1", "1e3", "20 %", "x"):
+    for text in ("", "%", "-1", "1e3", "20 %", "x", "20", "1.5"):
         with pytest.raises(BadRequest, match=r"^worse_than: expected a share such as 20% or 0\.2$"):
             parse_share(text, "worse_than")
