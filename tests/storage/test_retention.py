@@ -465,6 +465,28 @@ async def test_a_view_that_continues_an_expired_visit_expires_too(open_store: Op
 
 
 @pytest_twisted.ensureDeferred
+async def test_views_whose_visit_may_have_begun_in_a_damaged_segment_go_by_their_own_day(
+    open_store: OpenStore,
+) -> None:
+    sizes = Sizes(1, 2, 0)
+    store = open_store(sizes=sizes)
+    website = await visit_around_midnight(store)
+    with store.environment.lmdb.begin(write=True) as txn:
+        cursor = txn.cursor(db=store.environment.databases.segments)
+        assert cursor.first()
+        *others, last = cursor.value()
+        cursor.put(cursor.key(), bytes((*others, last ^ 1)))
+    await store.close()
+    store = open_store(sizes=sizes, retention=keeping(1))
+    for now_ms, seen in ((FIRST_EXPIRY_MS, {"/2", "/3"}), (FIRST_EXPIRY_MS + DAY_MS, set())):
+        await settled(store, now_ms)
+        found = {row["path"] for row in stored_rows(store, website)[0]}
+        assert found & {"/1", "/2", "/3"} == seen
+    assert len(store.damaged_places()) == 1
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
 async def test_an_expiry_that_is_interrupted_goes_on_after_a_start(open_store: OpenStore) -> None:
     """After each of its jobs, the store is closed and opened again."""
     sizes = Sizes(1, 2, 0)

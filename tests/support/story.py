@@ -181,7 +181,7 @@ _waits = st.builds(
         (
             *(1, 999, 30_000, EARLY_MS, EARLY_MS, EARLY_MS + 1),
             *(9 * EARLY_MS, 9 * EARLY_MS, TIMEOUT_MS),
-            *(HOUR_MS, 9 * HOUR_MS, DAY_MS, DAY_MS + 1, 26 * HOUR_MS, 26 * HOUR_MS),
+            *(HOUR_MS, 9 * HOUR_MS, DAY_MS, DAY_MS + 1, 26 * HOUR_MS, 50 * HOUR_MS),
         )
     ),
 )
@@ -246,6 +246,15 @@ all_of_it: Final[list["Step"]] = [
     *_night,
     a_load("b1", site=1),
     *_night,  # the two become one block
+    WaitForNight(),
+    a_load("b2"),
+    Wait(9 * EARLY_MS),
+    a_load("b3"),  # of the same visit, after midnight
+    a_load("b4", site=1),
+    Retain(raw_days=1),
+    Wait(50 * HOUR_MS),
+    Tidy(is_awaited=True),
+    Check(),  # the visit is gone as a whole, but not what began after midnight
 ]
 """A story, for blocks of two views, in which everything is done in the background."""
 
