@@ -1,6 +1,6 @@
 """The engine over the store, for the daemon."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
@@ -23,7 +23,7 @@ T = TypeVar("T")
 def left_out_finder(sources: Sources) -> FindLeftOut:
     """Return what finds what rules leave out of hits that expire, given the names of sources."""
 
-    def find(*arguments: Any) -> LeftOut:
+    def find(*arguments: Any) -> Generator[None, None, LeftOut]:
         # It imports much.
         from medamad.query.embedded.excluded import find_left_out  # noqa: PLC0415
 

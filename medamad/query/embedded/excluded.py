@@ -6,7 +6,7 @@ the shared ones are found where they are gathered. So the mask of a segment stay
 as its shared visits do, and is cached. On visits of which a part has expired it was decided then.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
@@ -365,8 +365,11 @@ def find_left_out(
     snapshot: Snapshot,
     parts: Sequence[ViewColumns],
     events: Sequence[EventColumns],
-) -> LeftOut:
-    """Return what rules leave out of parts, and of further loose events: a `FindLeftOut`."""
+) -> Generator[None, None, LeftOut]:
+    """Return what rules leave out of parts, and of further loose events: a `FindLeftOut`.
+
+    Each rule is a step.
+    """
     cancellation = Cancellation()
     by_number = {number_of(rule): rule for rule in rules_of(definitions)}
     rules = {number: by_number[number] for number in sorted(by_number)}
@@ -390,6 +393,7 @@ def find_left_out(
         )
         kept, _ = filter_.loose([loose], None)
         of_events.append(np.setdiff1d(loose.event, kept.event).astype(np.int64))
+        yield
     elsewhere = find_elsewhere(snapshot, cancellation)
     return LeftOut(
         tuple(rules),

@@ -1,6 +1,6 @@
 """Divides the hits that expire by the rules of the website that leave them out of figures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,17 +43,33 @@ class LeftOut:
 
 
 FindLeftOut: TypeAlias = Callable[
-    [Definitions, Snapshot, Sequence[ViewColumns], Sequence[EventColumns]], LeftOut
+    [Definitions, Snapshot, Sequence[ViewColumns], Sequence[EventColumns]],
+    Generator[None, None, LeftOut],
 ]
-"""Returns what rules leave out of parts, and of further loose events, of a snapshot.
+"""Returns, in small steps, what rules leave out of parts, and of further loose events.
 
-The snapshot has all that may have something of their visits. Raises DamagedSegment.
+The parts are of a snapshot that has all that may have something of their visits. Raises
+DamagedSegment.
 """
 
 LeftOutOf: TypeAlias = Callable[
-    [Partition, ReadAccess, Sequence[ViewColumns], Sequence[EventColumns]], LeftOut
+    [Partition, ReadAccess, Sequence[ViewColumns], Sequence[EventColumns]],
+    Generator[None, None, LeftOut],
 ]
-"""Returns what the rules of a website leave out of parts of it, and of further loose events."""
+"""Returns, in small steps, what the rules of a website leave out of parts and loose events of it.
+
+The access reads from whatever transaction it is at.
+"""
+
+
+def finish(steps: Generator[None, None, LeftOut]) -> LeftOut:
+    """Take all steps at once; return what they find."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: LeftOut = end.value
+            return found
 
 
 def nothing_left_out(
@@ -61,8 +77,9 @@ def nothing_left_out(
     _access: ReadAccess,
     _parts: Sequence[ViewColumns],
     _events: Sequence[EventColumns],
-) -> LeftOut:
+) -> Generator[None, None, LeftOut]:
     """Stand for the rules of websites that have none."""
+    yield from ()
     return LeftOut()
 
 
@@ -80,12 +97,13 @@ class LeftOutBy:
         access: ReadAccess,
         parts: Sequence[ViewColumns],
         events: Sequence[EventColumns],
-    ) -> LeftOut:
-        """Return what the rules of the website of a partition leave out."""
+    ) -> Generator[None, None, LeftOut]:
+        """Return, in small steps, what the rules of the website of a partition leave out."""
         definitions = self.definitions_of(partition.website)
         if not definitions.exclusions:
             return LeftOut()
-        return self.find(definitions, _around(partition, access, parts, events), parts, events)
+        snapshot = _around(partition, access, parts, events)
+        return (yield from self.find(definitions, snapshot, parts, events))
 
 
 @frozen(eq=False)

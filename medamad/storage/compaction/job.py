@@ -6,8 +6,9 @@ retires the segments that they replace.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import chain
+from typing import TypeAlias
 
 from attrs import define, field
 
@@ -113,6 +114,10 @@ class RollupDraft(Draft):
         return encode_rollup(merge_rollups(rollups, self.names), self.key)
 
 
+PlannedRollups: TypeAlias = Generator[None, None, tuple[Sequence[RollupDraft], Sequence[Segment]]]
+"""Plans rollups in small steps; returns their drafts, and the rollups that these replace."""
+
+
 @define(eq=False, kw_only=True)
 class ImportedRollupDraft(Draft):
     """The rollup of a day that was imported as one."""
@@ -178,6 +183,15 @@ class Expire(Job):
 
     expired: Content
     """What is deleted. Its rollups, if any, can no longer be corrected."""
+    rollups: PlannedRollups | None
+    """Plans its rollups; None if there are none."""
+
+    def writes(self) -> Iterator[tuple[bytes, Put] | None]:
+        """Plan the rollups in small steps, then return what to write of all drafts."""
+        if self.rollups is not None:
+            drafts, replaced = yield from self.rollups
+            self.drafts, self.replaced = [*self.drafts, *drafts], [*self.replaced, *replaced]
+        yield from super().writes()
 
     def is_obsolete(self) -> bool:
         return not set(self.partition.corrections_of(self.expired)) <= set(self.folded)

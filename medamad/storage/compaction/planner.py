@@ -20,6 +20,7 @@ from medamad.storage.compaction.job import (
     Merge,
     MergedSegmentDraft,
     Nothing,
+    PlannedRollups,
     RollupDraft,
     SegmentDraft,
 )
@@ -245,23 +246,44 @@ class Planner:
         cutoff: Cutoff,
     ) -> Job:
         """Write what stays of a segment and, where they are kept, rollups of what expires."""
-        drafts: list[SegmentDraft | RollupDraft] = []
-        replaced = [part.segment for part in parts]
+        drafts: list[SegmentDraft] = []
         if len(split.rest) or len(split.rest.events):
             rest = self._segment_draft(access, partition, split.rest)
             drafts.append(rest)
             if split.is_complete:
                 # Hits before the cutoff that stay with their visit wait for the next cutoff.
                 partition.expired_up_to[rest.number] = cutoff.before_ms
-        names = self._property_names(access, partition)
-        shares: list[tuple[int, Share]] = []
+        rollups = None
         if cutoff.keeps_rollups:
-            left_out = self._left_out(partition, access, parts, ())
-            shares += (
-                (day, share)
-                for day, of_day in split.days
-                for share in divide(of_day, left_out, split.rest)
-            )
+            rollups = self._rollup_drafts(access, partition, parts, split, cutoff)
+        return Expire(
+            partition=partition,
+            access=access,
+            drafts=drafts,
+            replaced=[part.segment for part in parts],
+            folded=partition.corrections_of(content),
+            expired=split.expired,
+            rollups=rollups,
+        )
+
+    def _rollup_drafts(
+        self,
+        access: WriterAccess,
+        partition: Partition,
+        parts: Sequence[OpenSegment],
+        split: Split,
+        cutoff: Cutoff,
+    ) -> PlannedRollups:
+        """Divide what expires of parts, in small steps; return its rollups and what they extend."""
+        left_out = yield from self._left_out(partition, access, parts, ())
+        names = self._property_names(access, partition)
+        drafts: list[RollupDraft] = []
+        replaced: list[Segment] = []
+        shares = (
+            (day, share)
+            for day, of_day in split.days
+            for share in divide(of_day, left_out, split.rest)
+        )
         for day, share in shares:
             span = cutoff.span(day)
             earlier = self._rollups_to_extend(partition, span, share)
@@ -283,14 +305,8 @@ class Planner:
                     access=access,
                 )
             )
-        return Expire(
-            partition=partition,
-            access=access,
-            drafts=drafts,
-            replaced=replaced,
-            folded=partition.corrections_of(content),
-            expired=split.expired,
-        )
+            yield
+        return drafts, replaced
 
     def _merge_members(
         self, access: WriterAccess, partition: Partition, members: Sequence[Segment]

@@ -15,6 +15,7 @@ from medamad.storage.compaction.division import (
     LeftOutOf,
     Share,
     divide,
+    finish,
     nothing_left_out,
 )
 from medamad.storage.dictionary.decode import PropertyNameNumbers
@@ -418,7 +419,7 @@ class _Due:
         content = content_of(parts, events)
         weight, left_out = content.weight, LeftOut()
         if cutoff.keeps_rollups:
-            left_out = self._left_out(self._partition, self._access, parts, events)
+            left_out = finish(self._left_out(self._partition, self._access, parts, events))
         is_complete = False
         while not is_complete:
             split = split_expired(content, cutoff, self._begins)
