@@ -452,6 +452,9 @@ def test_exclusions_do_not_apply_to_days_of_rollups_and_these_are_named() -> Non
         (Query(), [5], 1),
         (Query(Period(6 * DAY_MS, None)), [], 1),
         (Query(Period(None, 6 * DAY_MS - 1)), [5], 2),
+        # Visits that began in the period may go on after it.
+        (Query(Period(None, 5 * DAY_MS - 1)), [5], 2),
+        (Query(Period(None, 4 * DAY_MS - 1)), [], 2),
         (Query(filters=(Filter("path", "eq", ("/none",)),)), [5], 2),
     ):
         for endpoint in ("summary", "pages", "properties"):

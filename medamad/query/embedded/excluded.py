@@ -127,9 +127,13 @@ class ExcludedViews:
         return self.left_out(part) is not None
 
     def applies_to(self, rollup: Rollup) -> bool:
-        """Return whether a rule may be about the day of a rollup, which has what it leaves out."""
+        """Return whether a rule may be about the day of a rollup, which has what it leaves out.
+
+        Visits that began in its period may have views on the day after it.
+        """
+        first_ms, last_ms = rollup.time_bounds
         return any(
-            number not in rollup.rules and not rule.period.is_outside(*rollup.time_bounds)
+            number not in rollup.rules and not rule.period.is_outside(first_ms - VISIT_MS, last_ms)
             for number, rule in self._rule_numbers().items()
         )
 
