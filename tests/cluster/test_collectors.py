@@ -23,6 +23,15 @@ def three(server: Server, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
     found.stop()
 
 
+@pytest.fixture(scope="module")
+def lasting(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collectors]:
+    """Collectors for tests that leave them as they were: running, and without a website."""
+    found = Collectors.of([server], "c_lasting", tmp_path_factory.mktemp("lasting"))
+    found.start()
+    yield found
+    found.stop()
+
+
 def hostnames(client: Client) -> list[str] | None:
     """Return the hostnames of the websites, None where the login is not known yet."""
     answer = client.request("GET", "/api/websites")
@@ -66,10 +75,10 @@ def test_the_others_follow_the_primary(three: Collectors) -> None:
     assert others[0].request("POST", "/api/event/hit", body).status == 404
 
 
-def test_others_refuse_changes_and_say_whose_they_are(three: Collectors) -> None:
-    client = three[1].client()
+def test_others_refuse_changes_and_say_whose_they_are(lasting: Collectors) -> None:
+    client = lasting[1].client()
     client.add_website("example.com")
-    other = of(three[2], client)
+    other = of(lasting[2], client)
     until(lambda: hostnames(other) == ["example.com"])
     expected = "logins and changes are for the primary, collector 1"
     login = {"username": USERNAME, "password": PASSWORD}
@@ -85,13 +94,14 @@ def test_others_refuse_changes_and_say_whose_they_are(three: Collectors) -> None
         assert answer.json["error"]["message"] == expected
         assert int(answer.headers["retry-after"]) > 0
     goal = ["goal", "add", "example.com", "Order", "--path", "/order"]
-    done = finished_fork([*goal, "--data", str(three[2].data)])
+    done = finished_fork([*goal, "--data", str(lasting[2].data)])
     assert done.returncode == 1
     assert "settings are changed on the primary, collector 1" in done.stderr
-    done = finished_fork([*goal, "--data", str(three[1].data)])
+    done = finished_fork([*goal, "--data", str(lasting[1].data)])
     assert done.returncode == 0
     until(lambda: len(other.get("/api/websites/example.com/goals")) == 1)
     assert hostnames(client) == ["example.com"]
+    assert client.request("DELETE", "/api/websites/example.com").status == 204
 
 
 def test_others_go_on_while_the_primary_is_down(three: Collectors) -> None:
@@ -120,19 +130,23 @@ def test_others_go_on_while_the_primary_is_down(three: Collectors) -> None:
     assert "collector 1  can be reached" in command(three[3], "status")[1]
 
 
-def test_a_collector_needs_the_secret(three: Collectors) -> None:
-    for secret in ("", "Bearer ", "Bearer wrong", f"Basic {three.secret}"):
-        connection = http.client.HTTPConnection("127.0.0.1", three[1].port)
+def test_a_collector_needs_the_secret(lasting: Collectors) -> None:
+    for secret in ("", "Bearer ", "Bearer wrong", f"Basic {lasting.secret}"):
+        connection = http.client.HTTPConnection("127.0.0.1", lasting[1].port)
         connection.request("POST", "/cluster", b"\x90", {"Authorization": secret})
         answer = connection.getresponse()
         assert answer.status == 403
         assert b"account" not in answer.read()
         connection.close()
-    (three[3].folder / "secret").write_text("another secret, of thirty-two characters\n")
-    three[3].stop()
-    three[3].start()
-    until(lambda: "collectors that have the secret" in report(three[3])["degraded"])  # type: ignore[operator]
-    assert three.secret not in "".join(three[number].log for number in (1, 2, 3))
+    (lasting[3].folder / "secret").write_text("another secret, of thirty-two characters\n")
+    lasting[3].stop()
+    lasting[3].start()
+    until(lambda: "collectors that have the secret" in report(lasting[3])["degraded"])  # type: ignore[operator]
+    assert lasting.secret not in "".join(lasting[number].log for number in (1, 2, 3))
+    (lasting[3].folder / "secret").write_text(lasting.secret)
+    lasting[3].stop()
+    lasting[3].start()
+    until(lambda: report(lasting[3])["degraded"] == "")
 
 
 def joining(three: Collectors, number: int, folder: Path) -> Daemon:
@@ -144,22 +158,22 @@ def joining(three: Collectors, number: int, folder: Path) -> Daemon:
     return daemon
 
 
-def test_a_number_is_never_given_twice(three: Collectors, tmp_path: Path) -> None:
-    until(lambda: not report(three[2])["waiting"])
-    until(lambda: len(three.numbers()) == 3)
-    late = joining(three, 2, tmp_path / "late")
+def test_a_number_is_never_given_twice(lasting: Collectors, tmp_path: Path) -> None:
+    until(lambda: not report(lasting[2])["waiting"])
+    until(lambda: len(lasting.numbers()) == 3)
+    late = joining(lasting, 2, tmp_path / "late")
     status, _, error = command(late, "join")
     assert status == 1
     assert "cluster.collector: 2 is the number of another data directory" in error
     # The directory is still empty.
-    late.configuration = three.configured(4, {4: late.base})
+    late.configuration = lasting.configured(4, {4: late.base})
     status, printed, error = command(late, "join")
     assert (status, error) == (0, "")
     assert printed.endswith("of collector 4 now; the primary is collector 1. Start the daemon.\n")
     status, _, error = command(late, "join")
     assert status == 1
     assert "begins with an empty data directory" in error
-    late.configuration = three.configured(5, {5: late.base})
+    late.configuration = lasting.configured(5, {5: late.base})
     late.folder.joinpath("medamad.toml").write_text(late.configuration)
     run = ["run", "--config", str(late.folder / "medamad.toml"), "--data", str(late.data)]
     done = finished_fork([*run, "--listen", str(late.port)])
@@ -167,8 +181,8 @@ def test_a_number_is_never_given_twice(three: Collectors, tmp_path: Path) -> Non
     assert "cluster.collector: this data directory has joined as 4" in done.stderr
 
 
-def test_joining_says_what_is_wrong(three: Collectors, tmp_path: Path) -> None:
-    late = joining(three, 4, tmp_path / "late")
+def test_joining_says_what_is_wrong(lasting: Collectors, tmp_path: Path) -> None:
+    late = joining(lasting, 4, tmp_path / "late")
     (late.folder / "secret").write_text("another secret, of thirty-two characters\n")
     status, _, error = command(late, "join")
     assert status == 1
@@ -182,8 +196,8 @@ def test_joining_says_what_is_wrong(three: Collectors, tmp_path: Path) -> None:
     status, _, error = command(late, "join")
     assert status == 78
     assert "cluster.collectors: no other collector is named" in error
-    late.configuration = three.configured(4, dict.fromkeys(range(1, 5), late.base))
-    (late.folder / "secret").write_text(three.secret)
+    late.configuration = lasting.configured(4, dict.fromkeys(range(1, 5), late.base))
+    (late.folder / "secret").write_text(lasting.secret)
     status, _, error = command(late, "join")
     assert status == 1
     assert "Connection refused" in error
@@ -324,10 +338,12 @@ def followed(daemon: Daemon, *agents: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(three: Collectors) -> None:
-    client = three[1].client()
+def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(
+    lasting: Collectors,
+) -> None:
+    client = lasting[1].client()
     client.add_website("example.com")
-    everybody = [client, of(three[2], client), of(three[3], client)]
+    everybody = [client, of(lasting[2], client), of(lasting[3], client)]
     until(lambda: all(hostnames(each) == ["example.com"] for each in everybody))
     body = {"e": "load", "b": "bot", "u": "https://example.com/", "p": True, "q": True}
     for number, each in enumerate(everybody, 1):
@@ -335,8 +351,8 @@ def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(three: C
             answer = each.request("POST", "/api/event/hit", body, {"User-Agent": GPTBOT})
             assert (answer.status, answer.headers["x-medamad-ignored"]) == (204, "bot")
     firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-    followed(three[1], firefox, "curl/8.5.0")
-    followed(three[2], firefox, firefox, "curl/8.5.0")
+    followed(lasting[1], firefox, "curl/8.5.0")
+    followed(lasting[2], firefox, firefox, "curl/8.5.0")
     path = "/api/website/example.com/"
 
     def robots(each: Client) -> dict[str, int]:
@@ -348,13 +364,14 @@ def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(three: C
         # The first day of a log may have begun late.
         found = each.get(f"{path}blind-spot")
         assert (found["first"], found["loads"], found["robots"]) == ("2025-01-02", 5, 2)
-    three[2].kill()
+    lasting[2].kill()
     for name in ("robots", "ignored", "blind-spot"):
         answer = everybody[2].request("GET", path + name)
         assert (answer.status, answer.headers["retry-after"]) == (503, "10")
         expected = "collector 2 does not answer at the moment, and has a part of this"
         assert answer.json["error"]["message"] == expected
     assert everybody[2].request("GET", f"{path}summary").status == 200
-    three[2].start()
+    lasting[2].start()
     until(lambda: everybody[2].request("GET", f"{path}robots").status == 200)
     assert robots(everybody[2]) == {"GPTBot": 6, "curl": 4}
+    assert client.request("DELETE", "/api/websites/example.com").status == 204
