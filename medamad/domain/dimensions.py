@@ -94,6 +94,10 @@ class ViewFlag(IntFlag):
 MAX_VISIT_OFFSET: Final = (1 << 32) - 1
 VISIT_MS: Final = 24 * 3_600_000
 """A visit ends this long after it began: a later view begins another."""
+SETTLED_MS: Final = 25 * 3_600_000
+"""Nothing that arrives belongs to, or corrects, an older view, as beacons are kept for a day."""
+COMPLETE_MS: Final = VISIT_MS + SETTLED_MS
+"""A visit that began so long ago is complete: nothing that arrives belongs to it."""
 
 
 class WidthClass(IntEnum):

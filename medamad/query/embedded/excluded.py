@@ -9,14 +9,14 @@ as its shared visits do, and is cached. On visits of which a part has expired it
 from collections.abc import Generator, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
 from attrs import define, evolve, field
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VISIT_MS
+from medamad.domain.dimensions import COMPLETE_MS
 from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
@@ -44,7 +44,6 @@ from medamad.query.filters import (
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation, Query
 from medamad.storage.compaction.division import LeftOut
-from medamad.storage.segments.day_visits import LAST_EVENT_MS
 from medamad.storage.segments.format import Day, Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews
 from medamad.storage.segments.parts import (
@@ -67,9 +66,6 @@ from medamad.storage.segments.visit_numbers import (
     sequences_of,
     visit_numbers,
 )
-
-_GO_ON_MS: Final = VISIT_MS + LAST_EVENT_MS
-"""How long a visit goes on at most, with the events of its views."""
 
 
 def number_of(rule: Query) -> int:
@@ -349,7 +345,7 @@ class ExcludedViews:
                 )
             )
             near = [
-                each for each in snapshot.rollups if each.time_bounds[1] + _GO_ON_MS >= first_ms
+                each for each in snapshot.rollups if each.time_bounds[1] + COMPLETE_MS >= first_ms
             ]
             left_out = (each.going_on for each in near if self.leaves_out(each))
             self._decided = joined_numbers(each.going_on for each in near), joined_numbers(left_out)
@@ -382,7 +378,7 @@ def find_left_out(
     of_views, of_events = [], []
     for rule in rules.values():
         if rule.period.is_outside(
-            min(low_ms, int(loose.time_ms.min(initial=low_ms))) - _GO_ON_MS,
+            min(low_ms, int(loose.time_ms.min(initial=low_ms))) - COMPLETE_MS,
             max(high_ms, int(loose.time_ms.max(initial=high_ms))),
         ):
             of_views.append(NO_NUMBERS)

@@ -7,12 +7,12 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VISIT_MS, ViewNumber
+from medamad.domain.dimensions import COMPLETE_MS, VISIT_MS, ViewNumber
 from medamad.domain.goals import Definitions
 from medamad.storage.dictionary.decode import NumberNames
 from medamad.storage.environment.access import ReadAccess
 from medamad.storage.segments.build import Content
-from medamad.storage.segments.day_visits import LAST_EVENT_MS, VisitsContent
+from medamad.storage.segments.day_visits import VisitsContent
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
@@ -183,9 +183,7 @@ def _around(
         first, last = part.sequence_bounds
         begin, end = np.searchsorted(views, (first, last + 1))
         least_ms, greatest_ms = part.event_time_bounds
-        has_late_events = (
-            least_ms <= high_ms + VISIT_MS + LAST_EVENT_MS and greatest_ms >= low_ms - VISIT_MS
-        )
+        has_late_events = least_ms <= high_ms + COMPLETE_MS and greatest_ms >= low_ms - VISIT_MS
         return may_have_visits(part, visits) or bool(begin < end) or has_late_events
 
     damage, memtable = partition.damage, partition.memtable.publish()

@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from medamad.domain.dimensions import SETTLED_MS
 from medamad.domain.zones import DAY_MS
 from medamad.storage.compaction.division import LeftOutOf, Share, divide, nothing_left_out
 from medamad.storage.compaction.job import (
@@ -26,7 +27,6 @@ from medamad.storage.compaction.job import (
 )
 from medamad.storage.compaction.purge import PurgeQueue
 from medamad.storage.compaction.retention import (
-    SETTLED_MS,
     Cutoff,
     DayVisitSearch,
     Split,

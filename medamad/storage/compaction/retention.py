@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VISIT_MS, ViewNumber
+from medamad.domain.dimensions import COMPLETE_MS, VISIT_MS, ViewNumber
 from medamad.domain.zones import day_at, start_of_day
 from medamad.storage.compaction.division import (
     LeftOut,
@@ -32,10 +32,6 @@ from medamad.storage.segments.rollup import RollupContent, encode_rollup, merge_
 from medamad.storage.segments.visit_numbers import find_ascending, visit_numbers
 from medamad.storage.settings import Keep
 
-SETTLED_MS: Final = 90_000_000
-"""25 hours: nothing corrects an older hit, as beacons are kept for a day."""
-_LASTS_MS: Final = VISIT_MS + SETTLED_MS
-"""49 hours: nothing that belongs to a visit arrives later than this after its begin."""
 _MAX_DAYS: Final = 31
 """Days that one job expires."""
 _GONE: Final = -1 << 62
@@ -79,7 +75,7 @@ class Cutoff:
 
     def reaches(self, segment: Segment) -> bool:
         """Return whether a segment may have hits of visits that began before the cutoff."""
-        lasts_ms = 0 if self.is_in_cluster else _LASTS_MS
+        lasts_ms = 0 if self.is_in_cluster else COMPLETE_MS
         return _earliest_ms(segment) < self.before_ms + lasts_ms and self.includes(segment.header)
 
 
@@ -114,7 +110,7 @@ def cutoff_of(keep: Keep, zone: tzinfo, now_ms: int) -> Cutoff | None:
     if not keep.raw_days:
         return None
     day = day_at(zone, now_ms // 1000) - keep.raw_days
-    while start_of_day(zone, day) * 1000 > now_ms - _LASTS_MS:
+    while start_of_day(zone, day) * 1000 > now_ms - COMPLETE_MS:
         day -= 1
     return Cutoff(start_of_day(zone, day) * 1000, zone, keep.after == "sums")
 
@@ -152,7 +148,7 @@ class VisitBegins:
         events, view_begins = content.events, self._times(first_views)
         event_begins, have_view = events.time_ms.copy(), np.flatnonzero(events.view)
         begins_of_views = self._visit_begins(events.view[have_view].astype(np.int64))
-        event_begins[have_view] = _known(begins_of_views, events.time_ms[have_view], _LASTS_MS)
+        event_begins[have_view] = _known(begins_of_views, events.time_ms[have_view], COMPLETE_MS)
         return _known(view_begins, content.time_ms, VISIT_MS), event_begins
 
     def may_expire(self, part: OpenSegment, cutoff: Cutoff) -> bool:

@@ -1,13 +1,13 @@
 """The visits that began on a day: gathered from all of their views, and added up for its rollup."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
+from medamad.domain.dimensions import SETTLED_MS, VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.storage.segments.build import Content
 from medamad.storage.segments.counters import Counters, merge
 from medamad.storage.segments.format import Integers
@@ -30,9 +30,6 @@ from medamad.storage.segments.visit_counters import (
     VISIT_SUMS,
     VISITS,
 )
-
-LAST_EVENT_MS: Final = 90_000_000
-"""25 hours: no event of an older view arrives, as beacons are kept for a day."""
 
 
 @frozen(eq=False)
@@ -119,7 +116,7 @@ class BegunVisits:
         has_loose = (
             len(part.loose) > 0
             and high_ms > self.began_ms.min()
-            and low_ms <= self.began_ms.max() + LAST_EVENT_MS
+            and low_ms <= self.began_ms.max() + SETTLED_MS
         )
         if has_loose:
             self.add_events(part.loose)
