@@ -1,6 +1,7 @@
 """Hits from before there was a cluster are moved to it, once, however often that is cut off."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from support.storage.hits import DAY_MS, NOW_MS, a_view, event, unload
 
 from medamad.clickhouse import tables
 from medamad.cluster import shipper as shippers
-from medamad.storage.settings import Keep, Retention
+from medamad.storage.compaction.retention import cutoff_of
+from medamad.storage.settings import Keep
 
 EARLIER = [f"/{number}" for number in range(25)]
 
@@ -121,9 +123,10 @@ async def test_websites_are_loaded_one_after_the_other(
 async def test_a_visit_is_there_once_if_its_beginning_expires_while_it_is_loaded(
     server: Server, tmp_path: Path
 ) -> None:
+    """Its first view is in a segment of its own, which is the first to expire."""
     client = server.client("expires_meanwhile")
     tables.create_tables(client, tables.Layout())
-    store = start(tmp_path, spool_hours=0)
+    store = start(tmp_path, 1, spool_hours=0)
     await store.add_website("example.com", NOW_MS // 1000)
     midnight_ms = NOW_MS // DAY_MS * DAY_MS
     here = {"identity": b"somebody", "width_px": 1000}
@@ -134,10 +137,12 @@ async def test_a_visit_is_there_once_if_its_beginning_expires_while_it_is_loaded
     await store.append([second, event("b2", midnight_ms + 90_000)])
     await flush(store)
     await store.close()
-    collector = Collector(start(tmp_path, retention=Retention(others=Keep(10, "nothing"))), client)
+    collector = Collector(start(tmp_path, 1), client)
     await load(collector, 1)
     sent = collector.views("visit", "visit_day"), collector.events("visit", "visit_day")
-    await collector.store.maintain(midnight_ms + 10 * DAY_MS + 3_600_000)
+    (partition,), now_ms = collector.store.partitions.all(), midnight_ms + 10 * DAY_MS
+    bound = cutoff_of(Keep(10, "nothing"), UTC, now_ms)
+    await collector.store.maintenance._compactor.run_next(partition, now_ms, bound)
     assert stored(collector.store) == 1
     await collector.restart()
     assert await load(collector) == 1
