@@ -16,7 +16,7 @@ import numpy as np
 from attrs import define, evolve, field
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import COMPLETE_MS
+from medamad.domain.dimensions import COMPLETE_MS, VISIT_MS
 from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
