@@ -19,7 +19,8 @@ _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 _BASE_PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}\Z")
 _DATABASE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _CLUSTER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")
-_MAIL_HOST: Final = re.compile(r"[A-Za-z0-9.-]{,253}\Z")
+_LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{,61}[A-Za-z0-9])?"
+_MAIL_HOST: Final = re.compile(rf"(?=.{{,253}}\Z)({_LABEL}(\.{_LABEL})*\.?)?\Z")
 _PORT: Final = re.compile(
     r"((?P<ipv4>[0-9]+(\.[0-9]+){3}):|localhost:|\[(?P<ipv6>[0-9A-Fa-f:.]+)\]:)?(?P<port>[0-9]{1,5})\Z"
 )

@@ -39,7 +39,10 @@ async def send_mail(
     """
     settings.check()
     where = f"{settings.host}:{settings.port}"
-    context: Any = None if settings.tls == "off" else optionsForClientTLS(settings.host)
+    try:
+        context: Any = None if settings.tls == "off" else optionsForClientTLS(settings.host)
+    except UnicodeError as error:  # a label that begins with xn-- and is none
+        raise MailFailed(f"{where}: {_words_of(error)}") from error
     endpoint: Any = HostnameEndpoint(
         reactor, settings.host.encode("ascii"), settings.port, patience.connection_s
     )
@@ -52,7 +55,7 @@ async def send_mail(
         await endpoint.connect(factory)
     except ConnectingCancelledError:
         raise CancelledError from None
-    except (ConnectError, DNSLookupError) as error:
+    except (ConnectError, DNSLookupError, ValueError) as error:
         raise MailFailed(f"{where}: {_words_of(error)}") from error
     try:
         await client.done

@@ -31,6 +31,7 @@ from medamad.mail.settings import (
     MailFailed,
     MailSettings,
     Patience,
+    Tls,
     checked_address,
 )
 from medamad.mail.smtp import send_mail
@@ -278,6 +279,14 @@ async def test_nobody_listens() -> None:
 async def test_a_host_that_is_unknown() -> None:
     settings = evolve(settings_for(25), host="mail.invalid")
     with pytest.raises(MailFailed, match=r"^mail\.invalid:25: "):
+        await send(settings)
+
+
+@pytest.mark.parametrize("tls", ["starttls", "implicit", "off"])
+@pytest_twisted.ensureDeferred
+async def test_a_host_that_is_none(tls: Tls) -> None:
+    settings = evolve(settings_for(25), host="xn--0.example", tls=tls, user="")
+    with pytest.raises(MailFailed, match=r"^xn--0\.example:25: "):
         await send(settings)
 
 
