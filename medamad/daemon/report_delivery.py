@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from attrs import define, evolve, field, frozen
+from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
 from medamad.domain.errors import Unavailable
@@ -60,8 +61,8 @@ class ReportDelivery:
             subscription, now_s = backend.store.reports.find(key), int(backend.clock())
             if subscription is None:
                 continue  # it has been ended meanwhile
-            span = due_span(subscription, now_s)
             try:
+                span = due_span(subscription, now_s)
                 if (subscription.since or 0) > now_s:
                     # The clock was ahead then.
                     await backend.store.reports.change(key, partial(evolve, changed=now_s))
@@ -70,6 +71,12 @@ class ReportDelivery:
                 goes_on = await self._mail(key, subscription, span)
             except Unavailable:
                 return
+            except CancelledError:
+                raise
+            except Exception:  # noqa: BLE001 - the others are mailed all the same
+                self._log.failure("the report {id} could not be made", id=subscription.id)
+                self._pause(subscription)
+                continue
             if not goes_on:
                 return
 
@@ -138,10 +145,13 @@ class ReportDelivery:
 
     def _failed(self, subscription: Subscription, error: MailFailed) -> None:
         """Keep the reason for the owner; the log lacks it, since it may name the address."""
-        before = self._pauses.get(subscription.id)
-        length_s = min(2 * before.length_s, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S
-        self._pauses[subscription.id] = _Pause(self._backend.seconds() + length_s, length_s)
+        self._pause(subscription)
         self._backend.report_failures[subscription.id] = str(error)
         self._log.warn(
             "the report {id} could not be mailed; the list of reports says why", id=subscription.id
         )
+
+    def _pause(self, subscription: Subscription) -> None:
+        before = self._pauses.get(subscription.id)
+        length_s = min(2 * before.length_s, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S
+        self._pauses[subscription.id] = _Pause(self._backend.seconds() + length_s, length_s)

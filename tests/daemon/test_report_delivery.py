@@ -10,6 +10,7 @@ import pytest
 import pytest_twisted
 from aiosmtpd.smtp import SMTP
 from attrs import evolve
+from support.log_failures import LoggedFailures
 from support.mail_server import PASSWORD, USER, MailServer, accept, answer, mail_server, stall
 from support.storage.hits import a_view
 from support.web.daemon_in_memory import NOW, Server, build_server
@@ -17,10 +18,12 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, execute
 from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 
+from medamad.daemon import report_delivery
 from medamad.daemon.report_delivery import ReportDelivery
 from medamad.domain.annotations import Annotation
 from medamad.domain.cluster import ClusterState
 from medamad.domain.subscriptions import Every, Subscription
+from medamad.mail.figures import WebsiteFigures
 from medamad.mail.mailer import Mailer
 from medamad.mail.settings import MailSettings, Patience
 
@@ -301,6 +304,35 @@ async def test_while_the_server_is_away_nothing_is_lost(server: Server, mails: M
         "id2",
         "id3",
     ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_one_that_cannot_be_made_does_not_keep_others_from_being_mailed(
+    server: Server,
+    mails: MailServer,
+    logged_failures: LoggedFailures,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delivery = connect(server, mails.port)
+    for number in (1, 2):
+        await subscribe(server, number)
+    server.now = DUE
+    usual = report_delivery.website_figures
+
+    def fail_for_one(reader: Any, hostname: str, *others: Any, **options: Any) -> WebsiteFigures:
+        if hostname == "1.example":
+            raise ArithmeticError
+        return usual(reader, hostname, *others, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(report_delivery, "website_figures", fail_for_one)
+        for _ in range(2):
+            await delivery.look()
+    assert len(logged_failures.take(ArithmeticError)) == 1, "it is not tried again at once"
+    assert [mail["Message-ID"].split(".")[1] for mail in mails.received.parsed] == ["id2"]
+    server.reactor.advance(60)
+    await delivery.look()
+    assert [mail["Message-ID"].split(".")[1] for mail in mails.received.parsed] == ["id2", "id1"]
 
 
 @pytest_twisted.ensureDeferred
