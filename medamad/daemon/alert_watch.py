@@ -47,6 +47,8 @@ GIVE_UP_S: Final = 24 * 3_600
 """A notice that cannot be delivered for so long is dropped."""
 FIRST_RETRY_S: Final = 60
 LONGEST_RETRY_S: Final = 4 * 3_600
+EARLY_S: Final = 30
+"""What is due so soon is sent: the next look, which is once a minute, may be later than that."""
 _AT_ONCE: Final = 10
 _GIB: Final = 1 << 30
 _CLIENT: Final = ("alerts",)
@@ -209,7 +211,7 @@ class AlertWatch:
                 attempt = _to(rule, self._attempts.get(notice.id))
                 is_next = rule.id not in seen and rule.id not in self._sending
                 seen.add(rule.id)
-                if is_next and (attempt is None or attempt.due <= seconds):
+                if is_next and (attempt is None or attempt.due <= seconds + EARLY_S):
                     if len(self._sending) >= _AT_ONCE:
                         return
                     self._begin(number, rule, notice)

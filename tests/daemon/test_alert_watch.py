@@ -222,6 +222,20 @@ async def test_a_notice_that_does_not_arrive_is_sent_again_later_and_later(serve
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_retry_waits_for_a_minute_from_the_look_that_sent(server: Server) -> None:
+    server.site.backend.backups.failure = "too old"
+    await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
+    server.receiver.failure = "500 Internal Server Error"
+    with logged_warnings() as lines:
+        await look(server, 60)
+        # It failed some seconds later than the look.
+        await look(server, 50)
+        assert len(lines) == 2
+        await look(server, 60)
+        assert len(lines) == 2
+
+
+@pytest_twisted.ensureDeferred
 async def test_after_a_day_a_notice_is_dropped(server: Server) -> None:
     server.site.backend.backups.failure = "too old"
     await rule_for(server, SERVICE, Rule(id="rule", kind="backup", url=URL))
