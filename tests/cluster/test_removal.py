@@ -16,7 +16,9 @@ from medamad.clickhouse.native import Values
 from medamad.cluster.removal import Removal
 from medamad.domain.dimensions import VIEW_DIMENSIONS
 from medamad.domain.zones import day_at, start_of_day
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
+from medamad.storage.store import Store
 
 
 def counts(client: Client) -> dict[tuple[str, int], int]:
@@ -60,6 +62,23 @@ async def test_a_deleted_website_is_gone_from_every_shard(
     await collector.store.close()
 
 
+def times_in(store: Store) -> tuple[list[str], list[str]]:
+    """Return the times of the views, and of the properties of events, that a store has."""
+    views: list[int] = []
+    events: list[int] = []
+
+    def read(snapshot: Snapshot) -> None:
+        for leaf in snapshot.leaves():
+            views.extend(leaf.time_ms.tolist())
+            events.extend((*leaf.own.time_ms.tolist(), *leaf.loose.time_ms.tolist()))
+        for piece in snapshot.events:
+            events.extend(piece.time_ms.tolist())
+
+    for website in store.websites.all():
+        store.partitions.read(website.number, read)
+    return sorted(map(str, views)), sorted(map(str, events))
+
+
 def mutations(server: Server, table: str) -> int:
     """Return how many statements a server had that delete rows of a table."""
     client = server.client("system")
@@ -95,12 +114,13 @@ def test_a_table_deletes_one_thing_after_the_other(shards: tuple[Server, Server]
 
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC", "Asia/Kolkata"])
 @pytest_twisted.ensureDeferred
-async def test_a_visit_goes_by_the_local_day_on_which_it_began(
+async def test_a_visit_goes_by_the_local_day_on_which_it_began_as_it_does_from_a_store(
     shards: tuple[Server, Server], tmp_path: Path, zone: str
 ) -> None:
     client = sharded(shards, f"expired in {zone}")
     rule = Retention(websites={"example.com": Keep(10, "nothing")}, zone=ZoneInfo(zone))
-    store = start(tmp_path, retention=rule)
+    store = start(tmp_path / "with", retention=rule)
+    alone = start(tmp_path / "without", spool_hours=0, retention=rule)
     midnight_ms = start_of_day(ZoneInfo(zone), day_at(ZoneInfo(zone), NOW_MS // 1000)) * 1000
     here = {"identity": b"somebody", "width_px": 1000}
     again = {**here, "first_today": False, "from_page": "/"}
@@ -118,13 +138,16 @@ async def test_a_visit_goes_by_the_local_day_on_which_it_began(
         event("", midnight_ms + 60_000),
         a_view(2, path="/kept", time_ms=midnight_ms - 60_000),
     ]
-    await store.add_website("example.com", 1)
-    await store.add_website("kept.example", 1)
-    await store.append(hits)
+    for each in (store, alone):
+        await each.add_website("example.com", 1)
+        await each.add_website("kept.example", 1)
+        await each.append(hits)
     collector = Collector(store, client, SHARDS)
     await collector.ship()
-    times_ms = store.maintenance.retained_since_ms(midnight_ms + 10 * DAY_MS + 3_600_000)
+    due_ms = midnight_ms + 10 * DAY_MS + 3_600_000
+    times_ms = store.maintenance.retained_since_ms(due_ms)
     assert times_ms == {1: midnight_ms}
+    await alone.maintain(due_ms)
     removal = Removal(client, SHARDS)
     kept, due = removal.forecast(1, None), removal.forecast(1, midnight_ms)
     assert kept.earliest_ms == midnight_ms - 2 * DAY_MS
@@ -134,14 +157,18 @@ async def test_a_visit_goes_by_the_local_day_on_which_it_began(
 
     def left() -> tuple[list[str], list[str]]:
         removal.remove_before(times_ms)
-        paths = collector.rows_of("views", "path", "path")
-        return paths, collector.rows_of("events", "time_ms", "time_ms")
+        views = collector.rows_of("views", "time_ms", "time_ms")
+        return views, collector.rows_of("events", "time_ms", "time_ms")
 
     # The event has two properties.
-    expected = ["/another", "/kept"], [str(midnight_ms + 60_000)] * 2
+    after = str(midnight_ms + 60_000)
+    expected = [str(midnight_ms - 60_000), after], [after, after]
+    assert times_in(alone) == expected
     until(lambda: left() == expected)
+    assert collector.rows_of("views", "path", "path") == ["/another", "/kept"]
     assert removal.forecast(1, midnight_ms).due_views == 0
-    await store.close()
+    for each in (store, alone):
+        await each.close()
 
 
 @pytest_twisted.ensureDeferred
