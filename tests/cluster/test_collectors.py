@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.clickhouse.daemon import Collectors, command, initialized, send
+from support.clickhouse.daemon import Collectors, command, initialized, leave, send
 from support.clickhouse.servers import Server
 from support.daemon import PASSWORD, USERNAME, Client, Daemon, finished_fork, until
 
@@ -374,4 +374,21 @@ def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(
     lasting[2].start()
     until(lambda: everybody[2].request("GET", f"{path}robots").status == 200)
     assert robots(everybody[2]) == {"GPTBot": 6, "curl": 4}
+    assert client.request("DELETE", "/api/websites/example.com").status == 204
+
+
+def test_a_proxy_that_scatters_the_hits_of_visitors_is_noticed(lasting: Collectors) -> None:
+    client = lasting[1].client()
+    client.add_website("example.com")
+    until(lambda: hostnames(of(lasting[2], client)) == ["example.com"])
+    expected = "let the proxy keep each address on one collector"
+    send(lasting[1], 1)
+    # Some may go astray: addresses change.
+    for duration_ms in range(1, 121):
+        leave(lasting[1 if duration_ms % 2 else 2], 1, duration_ms)
+    assert expected not in command(lasting[2], "status")[1]
+    for duration_ms in range(121, 181):
+        leave(lasting[2], 1, duration_ms)
+    assert expected in command(lasting[2], "status")[1].replace("\n", " ")
+    assert expected not in command(lasting[1], "status")[1]
     assert client.request("DELETE", "/api/websites/example.com").status == 204
