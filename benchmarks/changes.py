@@ -5,17 +5,16 @@
 The first request of each metric reads every segment; the others find what it kept. Both are shown.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from content import HOSTNAME
-from daemon_setup import Daemon, address, asker, daemon_on, filled, folder_or_temporary
-from fill import add_plan, plan_of
-from measurements import OUT, Times, command, keep, machine
+from daemon_setup import Daemon, address, asker, daemon_on
+from measurements import Times
 from plan import DAY_MS
 from queries import MONTH, Filter, Query
+from query_times import time_queries
 
 from medamad.query.change_counts import METRICS, OF_GOAL
 
@@ -74,31 +73,5 @@ def _define(daemon: Daemon) -> str:
     return goal_id
 
 
-def main() -> None:
-    """Fill, measure, print and write."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--views", type=int, default=10_000_000)
-    parser.add_argument("--repeat", type=int, default=21)
-    parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
-    parser.add_argument("--out", type=Path, default=OUT)
-    add_plan(parser)
-    parser.set_defaults(days=_DAYS)
-    arguments = parser.parse_args()
-    plan = plan_of(arguments, arguments.views)
-    rows = []
-    with folder_or_temporary(arguments.data) as kept:
-        place = filled(kept / str(plan.views), plan, is_fixed=arguments.until is not None)
-        for row in measure(place.folder, place.plan.until_ms, arguments.repeat):
-            rows.append(row)
-            mark = " " if row["median_ms"] <= row["target_ms"] else "!"
-            print(
-                f"{mark} {row['name']:60} {row['median_ms']:8.1f} ms"
-                f" (target {row['target_ms']:.0f}, first {row['first_ms']:.0f})",
-                flush=True,
-            )
-    result = {"machine": machine(), "command": command(), "views": plan.views, "queries": rows}
-    keep(arguments.out, "changes", result)
-
-
 if __name__ == "__main__":
-    main()
+    time_queries("changes", __doc__, measure, days=_DAYS)

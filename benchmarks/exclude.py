@@ -6,18 +6,17 @@ Without filters, 30 ms; under filters, twice the time that it takes without excl
 request of each finds what is left out; the others find what it kept. Both are shown.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from content import HOSTNAME
-from daemon_setup import Daemon, address, asker, daemon_on, filled, folder_or_temporary
-from fill import add_plan, plan_of
-from measurements import OUT, Times, command, keep, machine
+from daemon_setup import Daemon, address, asker, daemon_on
+from measurements import Times
 from plan import DAY_MS
 from queries import ALL_TIME, MONTH, Filter, Query
+from query_times import time_queries
 
 _UNFILTERED_MS: Final = 30.0
 _FILTERED_TIMES: Final = 2.0
@@ -86,31 +85,5 @@ def measure(folder: Path, until_ms: int, repeat: int) -> Iterator[dict[str, Any]
         remove_all(daemon)
 
 
-def main() -> None:
-    """Fill, measure, print and write."""
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--views", type=int, default=10_000_000)
-    parser.add_argument("--repeat", type=int, default=21)
-    parser.add_argument("--data", type=Path, help="a folder to keep what was filled")
-    parser.add_argument("--out", type=Path, default=OUT)
-    add_plan(parser)
-    arguments = parser.parse_args()
-    plan = plan_of(arguments, arguments.views)
-    rows = []
-    with folder_or_temporary(arguments.data) as kept:
-        place = filled(kept / str(plan.views), plan, is_fixed=arguments.until is not None)
-        for row in measure(place.folder, place.plan.until_ms, arguments.repeat):
-            rows.append(row)
-            mark = " " if row["median_ms"] <= row["target_ms"] else "!"
-            print(
-                f"{mark} {row['name'][:90]:90} {row['median_ms']:8.1f} ms"
-                f" (target {row['target_ms']:.0f}, without {row['without_ms']:.1f},"
-                f" first {row['first_ms']:.0f})",
-                flush=True,
-            )
-    result = {"machine": machine(), "command": command(), "views": plan.views, "queries": rows}
-    keep(arguments.out, "exclude", result)
-
-
 if __name__ == "__main__":
-    main()
+    time_queries("exclude", __doc__, measure)
