@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -50,7 +50,14 @@ RULES: Sequence[Pairs] = (
     [("goal", "login")],
     [("visit_bounce", "true"), ("browser", "Chrome")],
 )
+BEGINNING = [
+    (name, datetime.fromtimestamp((NOW_MS + offset_ms) / 1000, UTC).isoformat())
+    for name, offset_ms in (("start", 0), ("end", 4 * HOUR_MS))
+]
+"""A period that gets no more hits, while rules change."""
 ENDPOINTS = (
+    ("entries", BEGINNING),
+    ("exits", BEGINNING),
     ("summary", [("visits", "true"), ("interval", "day")]),
     ("pages", []),
     ("time", []),
@@ -116,6 +123,11 @@ def agree(rules: Sequence[Pairs], now_ms: int, snapshot: Snapshot) -> tuple[int,
         if isinstance(part, OpenSegment):
             left_out = one.left_out(part)
             again += left_out is not None and left_out is other.left_out(part)
+    for each in snapshot.parts:
+        counted = [excluded.counted(each) for excluded in (one, other)]
+        if all(counted):
+            sums, sums_again = (found.counters(Dimension.PATH) for found in counted if found)
+            assert sums is sums_again
     return len(whole.views) - len(oracle.views), again
 
 
@@ -174,6 +186,12 @@ async def test_what_rules_leave_out_stays_exact_while_hits_arrive(
         found = store.read(website, partial(agree, rules, now_ms))
         left_out, again = left_out + found[0], again + found[1]
         merged += store.read(website, lambda snapshot: any(s.members for s in snapshot.segments))
+    # All of the beginning is in segments now.
+    now_ms += 60 * HOUR_MS
+    await store.maintain(now_ms)
+    await idle(store)
+    for rules in ([RULES[0]], [RULES[5]], [RULES[1], RULES[7]]):
+        left_out += store.read(website, partial(agree, rules, now_ms))[0]
     assert left_out > 50
     assert again
     assert merged

@@ -20,12 +20,11 @@ from medamad.query.embedded.loops import Batch, Batches, CodeTable, Groups, Part
 from medamad.query.embedded.quantiles import NearDurations, windows_around
 from medamad.query.embedded.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.embedded.scan import Selection, WantedColumns, divide
-from medamad.query.embedded.view_filter import MASKS, ViewFilter
+from medamad.query.embedded.view_filter import MASKS, Counted, ViewFilter
 from medamad.query.request import DayGap, Gaps
 from medamad.query.sums import Quartiles, Tally
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, compact
-from medamad.storage.segments.parts import Part
 from medamad.storage.segments.snapshot import Snapshot
 
 _AT_ONCE: Final = 128
@@ -102,6 +101,10 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
 
     Every selected view must be in a bucket.
     """
+    apart = selection.apart()
+    if apart is not None:
+        whole, left_out = (tally_buckets(each, buckets) for each in apart)
+        return whole - left_out
     accumulator = _Accumulator(len(buckets.dates), with_durations=True)
 
     def scanned() -> Iterator[PartViews | Counters]:
@@ -314,8 +317,8 @@ def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[
     return sums[:, :size] * mask[:size]
 
 
-def _counters_by_bucket(buckets: Buckets, part: Part) -> Counters | None:
-    """Return the counters of a part by bucket, if the buckets begin where its slots begin."""
+def _counters_by_bucket(buckets: Buckets, part: Counted) -> Counters | None:
+    """Return the counters of views by bucket, if the buckets begin where its slots begin."""
     least_ms, greatest_ms = part.time_bounds
     if not buckets.are_aligned(SLOT_MS, least_ms, greatest_ms):
         return None

@@ -6,7 +6,7 @@ the shared ones are found where they are gathered. So the mask of a segment stay
 as its shared visits do, and is cached. On visits of which a part has expired it was decided then.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -20,16 +20,17 @@ from medamad.domain.dimensions import COMPLETE_MS, VISIT_MS
 from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.properties import EventFilter
-from medamad.query.embedded.scan import Selection, leaves
+from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
     Gathered,
     SharedVisits,
     find_elsewhere,
-    find_shared,
+    shared_by_leaf,
     snapshot_of_part,
 )
 from medamad.query.embedded.visits import visits_with
@@ -49,7 +50,6 @@ from medamad.storage.segments.gathered import GatheredViews
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
     EventColumns,
-    MergedSegment,
     Numbers,
     Part,
     Rollup,
@@ -58,7 +58,7 @@ from medamad.storage.segments.parts import (
     joined,
     joined_numbers,
 )
-from medamad.storage.segments.read import OpenSegment
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import (
     find_ascending,
@@ -99,9 +99,10 @@ class ExcludedViews:
     rules: Sequence[Query]
     sources: Sources
     cancellation: Cancellation
-    _shared: SharedVisits | None = field(default=None, init=False)
-    _selections: Sequence[Selection] | None = field(default=None, init=False)
-    """What each rule selects at all times."""
+    gathered: dict[Snapshot, Any] = field(factory=dict, init=False)
+    """What `Selection` has as such."""
+    _selections: dict[int, Selection] = field(factory=dict, init=False)
+    """What rules select at all times, by their places."""
     _others: Numbers | None = field(default=None, init=False)
     """The visits that several parts have something of, or that were decided on earlier."""
     _numbers: Numbers | None = field(default=None, init=False)
@@ -109,18 +110,16 @@ class ExcludedViews:
     _by_number: dict[int, Query] | None = field(default=None, init=False)
     _decided: tuple[Numbers, Numbers] | None = field(default=None, init=False)
     _digest: Any = field(default=None, init=False)
-    _states: dict[int, bytes] = field(factory=dict, init=False)
-    """What `left_out` depends on, by the first sequence number of segments."""
+    _states: dict[tuple[int, int], bytes] = field(factory=dict, init=False)
+    """What `left_out` depends on, by the bounds of segments."""
     _masks: dict[int, RowMask | None] = field(factory=dict, init=False)
     """What `left_out` returned of parts, by the first sequence number."""
+    _counted: dict[int, LeftOutViews] = field(factory=dict, init=False)
+    """What `counted` returned of segments, by their numbers."""
 
     def may_match(self, part: Part | Rollup) -> bool:
-        """Return whether views of a part are left out. Rollups have none of them."""
-        if isinstance(part, Rollup):
-            return False
-        if isinstance(part, MergedSegment):
-            return any(self.left_out(leaf) is not None for leaf in leaves(part.members))
-        return self.left_out(part) is not None
+        """Return whether a part may have views that are left out. Rollups have none of them."""
+        return not isinstance(part, Rollup)
 
     def applies_to(self, rollup: Rollup) -> bool:
         """Return whether a rule may be about the day of a rollup, which has what it leaves out.
@@ -144,6 +143,18 @@ class ExcludedViews:
             for each in self.snapshot.rollup_segments
             if each.header.day is not None and self.leaves_out(each.header.day) is left_out
         )
+
+    def counted(self, part: Part) -> LeftOutViews | None:
+        """Return what is left out of a segment, merged or not; None of parts that may change."""
+        if not isinstance(part, OpenSegment | OpenMergedSegment):
+            return None
+        number = part.segment.number
+        if number in self.snapshot.overlays:
+            return None
+        if number not in self._counted:
+            alone = self.snapshot.only([part.segment])
+            self._counted[number] = LeftOutViews(self, alone, self.state_of(alone.segments))
+        return self._counted[number]
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part are left out."""
@@ -198,28 +209,28 @@ class ExcludedViews:
 
         None of the segments may have an overlay.
         """
-        states = blake2b(digest_size=16)
-        for segment in segments:
-            for leaf in segment.leaves():
-                states.update(self._state_of(leaf.header))
-        return states.digest(), self.sources
+        return (*(self._state_of(segment.header) for segment in segments), self.sources)
 
     def _state_of(self, header: SegmentHeader) -> bytes:
-        first, last = header.sequence_bounds
-        if first not in self._states:
-            state = self._rules_digest().copy()
-            bounds = (header.first_visit or 1, last + 1)
+        first, last = bounds = header.sequence_bounds
+        if bounds not in self._states:
+            state, visits = self._rules_digest().copy(), (header.first_visit or 1, last + 1)
             for numbers in (self._numbers_shared(), self._numbers_left_out()):
-                begin, end = np.searchsorted(numbers, bounds)
+                begin, end = np.searchsorted(numbers, visits)
                 state.update(np.int64(end - begin).tobytes() + numbers[begin:end].tobytes())
-            for selection in self._rule_selections():
-                properties = selection.filter.properties
+            for loose in self._loose_views():
+                begin, end = np.searchsorted(loose, np.array((first, last + 1), np.uint64))
+                state.update(loose[begin:end].tobytes() + b".")
+            self._states[bounds] = state.digest()
+        return self._states[bounds]
+
+    def _loose_views(self) -> Iterator[NDArray[np.uint64]]:
+        """Return `PropertyFilter.loose_views` of the rules."""
+        for place, rule in enumerate(self.rules):
+            if rule.has_property_filter:
+                properties = self._select(place).filter.properties
                 if properties is not None:
-                    loose = properties.loose_views
-                    begin, end = np.searchsorted(loose, np.array((first, last + 1), np.uint64))
-                    state.update(loose[begin:end].tobytes() + b".")
-            self._states[first] = state.digest()
-        return self._states[first]
+                    yield properties.loose_views
 
     def _rules_digest(self) -> Any:
         """Return the hash of the rules, to which more can be added."""
@@ -278,24 +289,21 @@ class ExcludedViews:
         if not len(rows):
             return rows
         mask = np.zeros(len(rows), np.bool_)
-        for rule, selection in zip(self.rules, self._rule_selections(), strict=True):
+        for place, rule in enumerate(self.rules):
             if not rule.filters_on(VISIT_FIELDS) and not rule.period.is_outside(*part.time_bounds):
-                matching = selection.filter.mask_of(part, rows)
+                matching = self._select(place).filter.mask_of(part, rows)
                 mask |= matching & rule.period.mask(part.time_ms[rows])
         return rows[mask]
 
-    def _rule_selections(self) -> Sequence[Selection]:
-        if self._selections is None:
-            self._selections = [
-                select(self.snapshot, evolve(rule, period=ALWAYS), self.sources, self.cancellation)
-                for rule in self.rules
-            ]
-        return self._selections
+    def _select(self, place: int) -> Selection:
+        if place not in self._selections:
+            query = evolve(self.rules[place], period=ALWAYS)
+            found = select(self.snapshot, query, self.sources, self.cancellation)
+            self._selections[place] = found
+        return self._selections[place]
 
     def _find_shared(self) -> SharedVisits:
-        if self._shared is None:
-            self._shared = find_shared(self.snapshot, ALWAYS, self.cancellation, by_leaf=True)
-        return self._shared
+        return shared_by_leaf(self.snapshot, self.gathered, self.cancellation)
 
     def _numbers_shared(self) -> Numbers:
         if self._others is None:

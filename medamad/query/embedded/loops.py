@@ -117,6 +117,14 @@ class RowMask:
         """Return the mask without any row."""
         return cls(size, np.zeros(size // 8 + 2 * _WORD_BYTES, np.uint8))
 
+    @classmethod
+    def packed(cls, mask: NDArray[np.bool_]) -> Self:
+        """Return the mask of the rows that match, given as in `unpacked`."""
+        none = cls.of_none(len(mask))
+        packed = np.packbits(mask, bitorder="little")
+        none.bits[: len(packed)] = packed
+        return none
+
     def with_rows(self, rows: NDArray[np.intp]) -> "RowMask":
         """Return the mask with some more rows."""
         bits = self.bits.copy()
@@ -131,9 +139,9 @@ class RowMask:
         bits[whole] = ~self.bits[whole] & ((1 << rest) - 1)
         return RowMask(self.size, bits)
 
-    def without(self, other: "RowMask") -> "RowMask":
-        """Return the mask without the rows of another one of the same size."""
-        return RowMask(self.size, self.bits & ~other.bits)
+    def within(self, other: "RowMask") -> "RowMask":
+        """Return the mask of the rows that are in another one of the same size, too."""
+        return RowMask(self.size, self.bits & other.bits)
 
     def of(self, rows: Integers) -> NDArray[np.bool_]:
         """Return which of some rows match."""

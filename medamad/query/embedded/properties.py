@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.embedded.scan import Selection, loose_events
 from medamad.query.embedded.selection import (
@@ -60,7 +61,6 @@ def count_properties(
     excluded do not count.
     """
     labels = _Labels.of(snapshot.texts, query, cancellation, by_value=by_value)
-    counter = _Counter(labels)
     views = ViewFilter(
         code_masks(snapshot.texts, query, sources, cancellation),
         visits=matching_visits(snapshot, query, sources, cancellation),
@@ -68,27 +68,51 @@ def count_properties(
         columns=column_filter(query),
         excluded=excluded,
     )
-    filter_ = EventFilter(snapshot, query.period, views, matches_without_view(query), cancellation)
-    loose: list[EventColumns] = []
-    for part in snapshot.parts:
-        loose += _count_part(part, filter_, counter)
-    # Without a filter on views, counters have those of some segments.
-    loose += snapshot.events if views.matches_all else loose_events(snapshot, cancellation)
-    gaps: set[DayGap] = set()
+    selection = Selection(snapshot, query.period, views, cancellation)
+    whole, left_out = selection.apart() or (selection, None)
+    counter, gaps = _Counter(labels), selection.left_out
+    gaps |= _count_events(whole, counter, without_view=matches_without_view(query))
     for rollup in snapshot.rollups:
         cancellation.check()
-        if not _count_rollup(rollup, filter_, counter):
-            gaps.add((Gap.FIGURES, rollup.day))
-    selected, loose_gaps = filter_.loose(loose, labels.mask)
-    counter.add(selected, None, has_distinct_names=False)
+        if not _count_rollup(rollup, whole, counter):
+            gaps |= Gaps({(Gap.FIGURES, rollup.day)})
     events, total = counter.result()
-    left_out = Selection(snapshot, query.period, views, cancellation).left_out
+    if left_out is not None:
+        of_left_out = _Counter(labels)
+        _count_events(left_out, of_left_out, without_view=False, excluded=excluded)
+        events_left_out, total_left_out = of_left_out.result()
+        events, total = events - events_left_out, total - total_left_out
     visits = None
     if query.with_visits:
         selection = select(snapshot, query, sources, cancellation, excluded)
         visits = _visits_by_label(selection, labels)
-        left_out |= selection.visit_gaps
-    return PropertyCounts(labels.texts, events, visits, total, Gaps(gaps | loose_gaps) | left_out)
+        gaps |= selection.visit_gaps
+    return PropertyCounts(labels.texts, events, visits, total, gaps)
+
+
+def _count_events(
+    selection: Selection,
+    counter: "_Counter",
+    *,
+    without_view: bool,
+    excluded: Exclusions | None = None,
+) -> Gaps:
+    """Count the events of the selected views and, `without_view`, those of none; return the gaps.
+
+    Without those of rollups. If what is `excluded` is selected, events without a view that are
+    count, too.
+    """
+    snapshot, views, cancellation = selection.snapshot, selection.filter, selection.cancellation
+    filter_ = EventFilter(snapshot, selection.period, views, without_view, cancellation, excluded)
+    loose: list[EventColumns] = []
+    for part in snapshot.parts:
+        loose += _count_part(part, filter_, counter)
+    # Without a filter on views, counters have those of some segments.
+    others = loose_events(snapshot, selection.cancellation)
+    loose += snapshot.events if views.matches_all else others
+    selected, gaps = filter_.loose(loose, counter.labels.mask)
+    counter.add(selected, None, has_distinct_names=False)
+    return Gaps(gaps)
 
 
 def _visits_by_label(selection: Selection, labels: "_Labels") -> NDArray[np.int64]:
@@ -117,8 +141,12 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
     bounds = part.event_time_bounds
     if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
         return
-    if filter_.views.matches_all and filter_.period.contains(*bounds):
-        counts = part.event_counts()
+    if filter_.period.contains(*bounds):
+        counted = filter_.views.counted(part)
+        if isinstance(counted, LeftOutViews):
+            counts = None if event_codes(part) is None else _counts_of(counted, filter_)
+        else:
+            counts = None if counted is None else part.event_counts()
         if counts is not None and counter.add_counts(counts):
             return
     if isinstance(part, MergedSegment):
@@ -135,15 +163,28 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
             yield part.loose
 
 
-def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -> bool:
+def _counts_of(left_out: LeftOutViews, filter_: "EventFilter") -> EventCounts:
+    """Return the counts of the own events of the views that are left out of a segment."""
+
+    def find() -> EventCounts:
+        size, parts = len(left_out.alone.texts(Dimension.PROPERTY)), left_out.alone.leaves()
+        own = [events for part in parts if (events := filter_.matching_own(part)) is not None]
+        counts, total = LOOPS.count_events(own, CodeTable(np.ones(size, np.bool_)), size)
+        codes = np.flatnonzero(counts)
+        return EventCounts(codes, counts[codes], total)
+
+    return left_out.cached(EventCounts, find)
+
+
+def _count_rollup(rollup: Rollup, selection: Selection, counter: "_Counter") -> bool:
     """Count the events of a day. Return False if it is unknown which of them match."""
     bounds = rollup.event_time_bounds
-    if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
+    if bounds[0] > bounds[1] or selection.period.is_outside(*bounds):
         return True
     sums, mask = rollup.event_sums(), counter.labels.mask
     if mask is not None and not mask.take(sums.codes).any():
         return True
-    is_whole = filter_.views.matches_all_included and filter_.period.contains(*bounds)
+    is_whole = selection.filter.matches_all and selection.period.contains(*bounds)
     return is_whole and counter.add_sums(sums)
 
 
@@ -313,24 +354,28 @@ class _Counter:
 
 @frozen(eq=False)
 class EventFilter:
-    """Which events match: by their time and by their view; `without_view` is for those of none."""
+    """Which events match: by their time and by their view; `without_view` is for those of none.
+
+    With `left_out`, `views` match what that leaves out, and so do events without a view.
+    """
 
     snapshot: Snapshot
     period: Period
     views: ViewFilter
     without_view: bool
     cancellation: Cancellation
+    left_out: Exclusions | None = None
 
     def matching_own(self, part: ViewColumns) -> OwnEvents | None:
         """Return the own events of a segment, with the views whose events match.
 
-        None if those of some views match by their time, or of views that match by their visit.
+        None if all views match, or the events of some by their time.
         """
-        views, snapshot = self.views, self.snapshot
-        if views.has_changing or not self.period.contains(*part.event_time_bounds):
+        if not isinstance(part, OpenSegment) or not self.period.contains(*part.event_time_bounds):
             return None
-        matching = views.matching(part, snapshot)
-        if matching is None or not isinstance(part, OpenSegment):
+        snapshot = self.snapshot
+        matching = self.views.mask(part, snapshot)
+        if matching is None:
             return None
         own = part.own
         begins = snapshot.cached_mask(part, OwnEvents, lambda: _begins(own.event))
@@ -344,7 +389,7 @@ class EventFilter:
             mask = self.period.mask(events.time_ms)
         views = self.views.mask(part, self.snapshot) if len(events) else None
         if views is not None:
-            matches = views.take(events.view)
+            matches = views.unpacked().take(events.view)
             mask = matches if mask is None else mask & matches
         return mask
 
@@ -353,7 +398,7 @@ class EventFilter:
     ) -> tuple[EventColumns, set[DayGap]]:
         """Return the matching events among loose ones, and the gaps of those whose view is gone."""
         joined_events, chosen = self._wanted(pieces, properties)
-        events, excluded = _some(joined_events, chosen), self.views.excluded
+        events = _some(joined_events, chosen)
         if self.views.matches_all or not len(events):
             return events, set()
         mask = np.full(len(events), self.without_view)
@@ -366,9 +411,11 @@ class EventFilter:
             gaps = set()
         else:
             mask &= ~is_gone
+        excluded = self.left_out or self.views.excluded
         if excluded is not None:
-            counts = ~excluded.events(joined_events)[chosen]
-            mask &= is_found | counts | (is_gone & ~excluded.are_decided(events))
+            is_decided = ~is_gone | excluded.are_decided(events)
+            is_left_out = excluded.events(joined_events)[chosen] & is_decided & ~is_found
+            mask = (mask & is_found) | is_left_out if self.left_out else mask & ~is_left_out
         return _some(events, mask), gaps
 
     def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:

@@ -184,26 +184,29 @@ def median(
     unsorted_ms: Sequence[Integers],
     ascending: Sequence[SortedDurations] = (),
     removed_ms: Sequence[Integers] = (),
+    removed: Sequence[SortedDurations] = (),
 ) -> int:
     """Return the median of durations in pieces, unsorted and sorted ones; 0 without any.
 
-    Durations of 0 do not count. There must be none among the sorted ones. Those in `removed_ms`,
-    all of which are in the others, do not count either.
+    Durations of 0 do not count. There must be none among the sorted ones. Those in `removed_ms` and
+    `removed`, all of which are in the others, do not count either.
     """
     # Each piece has the narrowest dtype for its durations.
     pieces = np.concatenate(unsorted_ms) if unsorted_ms else np.zeros(0, np.uint32)
     loose = pieces.astype(np.uint32, copy=False)
     zeros = len(loose) - int(np.count_nonzero(loose))
-    removed = np.concatenate([np.zeros(0, np.uint32), *removed_ms])
-    removed = np.sort(removed[removed > 0])
-    count = len(loose) - zeros + sum(map(len, ascending)) - len(removed)
+    if removed_ms:
+        loose_removed = np.concatenate(removed_ms).astype(np.uint32, copy=False)
+        loose_removed.sort()
+        removed = [*removed, SortedDurations.of(loose_removed[np.searchsorted(loose_removed, 1) :])]
+    count = len(loose) - zeros + sum(map(len, ascending)) - sum(map(len, removed))
     if not count:
         return 0
     lower, upper = (count - 1) // 2, count // 2
-    if ascending or len(removed):
+    if ascending or removed:
         loose.sort()
         added = [*ascending, SortedDurations.of(loose[zeros:])]
-        counted: _Pieces = [*((1, piece) for piece in added), (-1, SortedDurations.of(removed))]
+        counted: _Pieces = [*((1, piece) for piece in added), *((-1, piece) for piece in removed)]
         low_ms, high_ms = _at(counted, lower, upper)
     else:
         loose.partition(zeros + lower)

@@ -16,12 +16,13 @@ from medamad.query.embedded.aggregate import quartiles_by_path, tally
 from medamad.query.embedded.conversions import find_conversions
 from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, count_steps
+from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.properties import count_properties
 from medamad.query.embedded.rollups import with_single_durations
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.series import series_of, total_of
-from medamad.query.embedded.view_filter import ViewFilter
+from medamad.query.embedded.view_filter import Counted, ViewFilter
 from medamad.query.embedded.visitors import visitors_by_since
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import OPEN_MS, Reader, Selected
@@ -39,7 +40,7 @@ from medamad.query.sums import (
     VisitSums,
 )
 from medamad.storage.dictionary.decode import CodeTexts
-from medamad.storage.segments.parts import Part, enclosing_bounds
+from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -63,7 +64,7 @@ class EmbeddedSelected(Selected):
         return self.selection.visit_gaps
 
     def time_bounds(self) -> tuple[int, int]:
-        scanned = list(self.selection.candidates(lambda part: part.time_bounds))
+        scanned = list(self.selection.candidates(_time_bounds))
         found = enclosing_bounds(each for each in scanned if isinstance(each, tuple))
         # To read times is slow, and few parts have views before and after those of all others.
         candidates = [each for each in scanned if not isinstance(each, tuple)]
@@ -150,9 +151,14 @@ class EmbeddedSelected(Selected):
         return count_steps(self.selection, goals)
 
 
-def _latest_counted_ms(part: Part) -> int | None:
+def _time_bounds(counted: Counted) -> tuple[int, int] | None:
+    """Return the bounds of views that are all of a part."""
+    return None if isinstance(counted, LeftOutViews) else counted.time_bounds
+
+
+def _latest_counted_ms(counted: Counted) -> int | None:
     """Return the time of the latest view of a part, None if it was imported."""
-    return None if part.import_batch else part.time_bounds[1]
+    return None if counted.import_batch else counted.time_bounds[1]
 
 
 @frozen(eq=False)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.loops import NO_COLUMN, PartViews, same_number
-from medamad.query.embedded.view_filter import Candidates, SelectedViews, ViewFilter
+from medamad.query.embedded.view_filter import Candidates, Counted, SelectedViews, ViewFilter
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
 from medamad.storage.segments.format import Integers, Segment, SegmentHeader
@@ -61,7 +61,7 @@ class MergedCandidates:
         alone = self.snapshot.only([self.part.segment])
         found = alone.cached((MergedCandidates, wanted), partial(self._find, wanted))
         for part, views in zip(self.part.leaves, found.views, strict=True):
-            yield views.matched(self.filter.matching(part, self.snapshot), None)
+            yield views.matched(self.filter.mask(part, self.snapshot))
 
     def _find(self, wanted: WantedColumns) -> "_AllViews":
         return _AllViews(
@@ -96,11 +96,11 @@ class Selection:
     gathered: dict[Snapshot, Any] = field(factory=dict)
     """What `visits_in_groups` gathers from a snapshot: the same for all periods of a request."""
 
-    def scan(self, whole: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
+    def scan(self, whole: Callable[[Counted], T | None]) -> Iterator[SelectedViews | T]:
         """Return the selected views of each part that has any.
 
-        If all views of a part are selected, `whole` may return a value for the part, which takes
-        the place of the views. If it returns None for a merged segment, its members are scanned.
+        If the selected views of a part have counters, `whole` may return a value of them, which
+        takes their place. If it returns None for a merged segment, its members are scanned.
         """
         for scanned in self.candidates(whole):
             if not isinstance(scanned, Candidates):
@@ -108,7 +108,7 @@ class Selection:
             elif (selected := scanned.selected()) is not None:
                 yield selected
 
-    def candidates(self, whole: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
+    def candidates(self, whole: Callable[[Counted], T | None]) -> Iterator[Candidates | T]:
         """Return the same as `scan`, with candidates in the place of selected views."""
         for scanned in self._scan(self.snapshot.parts, self.filter, whole):
             if not isinstance(scanned, MergedCandidates):
@@ -119,7 +119,7 @@ class Selection:
         return self.candidates(_no_value)
 
     def part_views(
-        self, wanted: WantedColumns, whole: Callable[[Part], T | None]
+        self, wanted: WantedColumns, whole: Callable[[Counted], T | None]
     ) -> Iterator[PartViews | T]:
         """Return the same as `candidates`, as views of parts for MASKS."""
         for scanned in self._scan(self.snapshot.parts, self.filter, whole, with_merged=True):
@@ -224,7 +224,7 @@ class Selection:
         self,
         parts: Iterable[Part],
         filter_: ViewFilter,
-        whole: Callable[[Part], T | None],
+        whole: Callable[[Counted], T | None],
         *,
         with_merged: bool = False,
     ) -> Iterator[Candidates | MergedCandidates | T]:
@@ -236,8 +236,9 @@ class Selection:
             remaining = filter_.remaining(part)
             if remaining is None:
                 continue
-            if remaining.matches_all and self.period.contains(least_ms, greatest_ms):
-                value = whole(part)
+            if self.period.contains(least_ms, greatest_ms):
+                counted = remaining.counted(part)
+                value = None if counted is None else whole(counted)
                 if value is not None:
                     yield value
                     continue
@@ -247,7 +248,6 @@ class Selection:
                     with_merged
                     and isinstance(part, OpenMergedSegment)
                     and part.is_of_leaves
-                    and not remaining.has_changing
                     and self.period.contains(least_ms, greatest_ms)
                 ):
                     yield MergedCandidates(self.snapshot, part, remaining)
@@ -264,8 +264,8 @@ def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
     )
 
 
-def _no_value(_part: Part) -> None:
-    """Return no value of a part."""
+def _no_value(_counted: Counted) -> None:
+    """Return no value of views."""
 
 
 def loose_events(

@@ -64,7 +64,8 @@ def select(
     visits = matching_visits(snapshot, query, sources, cancellation)
     key, columns = filter_key(query, sources), column_filter(query)
     filter_ = ViewFilter(codes, properties, visits, key, columns, excluded)
-    return Selection(snapshot, query.period, filter_, cancellation)
+    selection = Selection(snapshot, query.period, filter_, cancellation)
+    return selection if excluded is None else evolve(selection, gathered=excluded.gathered)
 
 
 def filter_key(query: Query, sources: Sources) -> Hashable:

@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.aggregate import (
-    in_batches,
     make_tally,
     repeatable,
     tally_all,
     tally_buckets,
 )
 from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews, same_number
 from medamad.query.embedded.quantiles import GroupedDurations, median
 from medamad.query.embedded.rollups import SelectedRollup, selected_rollups
 from medamad.query.embedded.scan import Selection, WantedColumns
-from medamad.query.embedded.view_filter import MASKS, SelectedViews
+from medamad.query.embedded.view_filter import Counted, SelectedViews
 from medamad.query.period import Period
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.sums import Series
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.format import Integers, Segment, SortedDurations
-from medamad.storage.segments.parts import MergedSegment, Part
+from medamad.storage.segments.parts import MergedSegment
+from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
 _CACHED_BUCKETS: Final = 400
@@ -43,21 +44,15 @@ def total_of(selection: Selection) -> Series:
         rollups = list(selected_rollups(selection))
         gaps.update(*(rollup.gaps for rollup in rollups))
         return _filtered(selection, None, [(0, rollup) for rollup in rollups], Gaps(gaps))
-    ascending: list[SortedDurations] = []
-    unsorted_ms: list[Integers] = []
     whole, left_out = selection.apart() or (selection, None)
-    for scanned in whole.scan(partial(_sorted_durations, selection.snapshot)):
-        if isinstance(scanned, SortedDurations):
-            ascending.append(scanned)
-        else:
-            unsorted_ms.append(scanned.duration_ms)
+    unsorted_ms, ascending = _durations_of(whole)
     sums = tally_all(selection)
     for rollup in selected_rollups(selection):
         gaps |= rollup.gaps
         sums[:, 0] += rollup.sums
         unsorted_ms.append(rollup.duration_ms)
-    removed_ms = [] if left_out is None else [each.duration_ms for each in left_out.views()]
-    median_ms = median(unsorted_ms, ascending, removed_ms)
+    removed = () if left_out is None else _durations_of(left_out)
+    median_ms = median(unsorted_ms, ascending, *removed)
     return Series(make_tally(sums, Gaps(gaps)), np.array([median_ms], np.int64))
 
 
@@ -85,18 +80,8 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         rollup_sums[:, bucket] += rollup.sums
         pieces[bucket].append(rollup.duration_ms)
     medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
-    sums = _tally_remaining(selection, buckets) + rollup_sums
+    sums = tally_buckets(selection, buckets) + rollup_sums
     return Series(make_tally(sums, gaps), cached.with_others(medians_ms))
-
-
-def _tally_remaining(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
-    """Return the sums of the selected views of parts by bucket, of all but those left out."""
-    whole, left_out = selection.apart() or (selection, None)
-    sums = tally_buckets(whole, buckets)
-    if left_out is None:
-        return sums
-    views = in_batches(_views_by_bucket(left_out, buckets))
-    return sums - LOOPS.tally(views, MASKS, len(buckets.dates))
 
 
 def _filtered(
@@ -280,7 +265,7 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
         durations.add(np.full(len(rollup.duration_ms), bucket, np.uint32), rollup.duration_ms)
     medians_ms = durations.quartiles().quartile(2)
     if unfiltered:
-        sums = _tally_remaining(selection, buckets)
+        sums = tally_buckets(selection, buckets)
     else:
         sums = sums_of(np.concatenate(keys), None, size)
     return Series(make_tally(sums + rollup_sums, gaps), medians_ms)
@@ -348,12 +333,23 @@ def _around(inner: NDArray[np.integer[Any]], size: int) -> NDArray[np.integer[An
     return np.concatenate(([0], inner, [size]))
 
 
-def _sorted_durations(snapshot: Snapshot, part: Part) -> SortedDurations | None:
-    """Return the sorted durations of a merged segment, or of a segment that never changes."""
-    if isinstance(part, MergedSegment):
+def _durations_of(selection: Selection) -> tuple[list[Integers], list[SortedDurations]]:
+    """Return the durations of the selected views in pieces, unsorted and sorted ones."""
+    unsorted_ms: list[Integers] = []
+    ascending: list[SortedDurations] = []
+    for scanned in selection.scan(partial(_sorted_durations, selection.snapshot)):
+        if isinstance(scanned, SortedDurations):
+            ascending.append(scanned)
+        else:
+            unsorted_ms.append(scanned.duration_ms)
+    return unsorted_ms, ascending
+
+
+def _sorted_durations(snapshot: Snapshot, part: Counted) -> SortedDurations | None:
+    """Return sorted durations of what never changes: a segment, or what is left out of it."""
+    if isinstance(part, MergedSegment | LeftOutViews):
         return part.durations()
-    alone = snapshot.alone(part)
-    if alone is None:
+    if not isinstance(part, OpenSegment) or (alone := snapshot.alone(part)) is None:
         return None
 
     def compute() -> SortedDurations:

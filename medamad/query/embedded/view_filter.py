@@ -1,7 +1,7 @@
 """The filters of a query on the views of one part, and the views that they select."""
 
-from collections.abc import Hashable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial, reduce
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -13,13 +13,14 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
+from medamad.storage.segments.counters import Counters
 from medamad.storage.segments.format import HOSTING, Integers, Segment
 from medamad.storage.segments.parts import Codes, EventColumns, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
-MASKS: Final = (ONES, ONES)
-"""The tables for both masks of candidates: by codes and properties, and by all else."""
+MASKS: Final = (ONES,)
+"""The tables for the mask of candidates."""
 _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
@@ -147,6 +148,24 @@ class ColumnFilter:
         return mask
 
 
+class Counted(Protocol):
+    """Views of which there are counters: those of a part, or what rules leave out of a segment."""
+
+    @property
+    def import_batch(self) -> int:
+        """The number of the import batch that all of it came with, or 0."""
+
+    @property
+    def time_bounds(self) -> tuple[int, int]:
+        """Bounds of their times, Unix milliseconds."""
+
+    def counters(self, dimension: Dimension) -> Counters | None:
+        """Return the sums of the views by the codes of a dimension, or None to scan for them."""
+
+    def slots(self) -> Counters | None:
+        """Return the sums of the views by slots of SLOT_MS, or None to scan for them."""
+
+
 class VisitFilter(Protocol):
     """Matches the views of some visits."""
 
@@ -156,9 +175,16 @@ class VisitFilter(Protocol):
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part match."""
 
+    def counted(self, part: Part) -> Counted | None:
+        """Return the views of a part that match with their counters, None to look at each."""
+
 
 class Exclusions(VisitFilter, Protocol):
     """Matches the views that rules of the website leave out of all figures."""
+
+    @property
+    def gathered(self) -> dict[Snapshot, Any]:
+        """What `Selection` has as such: the same for all of them."""
 
     def left_out(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
@@ -216,24 +242,12 @@ class ViewFilter:
         filters = (self.properties, self.visits, self.columns)
         return [each for each in filters if each is not None]
 
-    @property
-    def has_changing(self) -> bool:
-        """Whether there are filters on what `matching` leaves out."""
-        return not (self.visits is None and self.columns is None and self.excluded is None)
-
-    def mask_of_changing(self, part: ViewColumns) -> RowMask | Mask | None:
-        """Return which views of a part match visits and columns, which hits may still change.
-
-        And are not left out by rules.
-        """
-        of_visits = None if self.visits is None else self.visits.mask(part)
-        left_out = None if self.excluded is None else self.excluded.left_out(part)
-        if left_out is not None:
-            of_visits = left_out.inverted() if of_visits is None else of_visits.without(left_out)
-        if self.columns is None:
-            return of_visits
-        of_columns = self.columns.mask(part)
-        return of_columns if of_visits is None else of_visits.unpacked() & of_columns
+    def counted(self, part: Part) -> Counted | None:
+        """Return the views of a part that match with their counters, None to look at each."""
+        visits = self.only_visits
+        if visits is not None:
+            return visits.counted(part)
+        return part if self.matches_all else None
 
     def state_of(self, segments: Iterable[Segment]) -> Hashable:
         """Return what depends on the views of segments that rules leave out; None without rules."""
@@ -251,16 +265,15 @@ class ViewFilter:
             self, codes={key: mask for key, mask in self.codes.items() if key != dimension}
         )
 
-    def mask(self, part: ViewColumns, snapshot: Snapshot) -> Mask | None:
-        """Return which views of a part of a snapshot match, or None if there is no filter."""
-        matching = self.matching(part, snapshot)
-        mask = None if matching is None else matching.unpacked()
-        changing = self.mask_of_changing(part)
-        if isinstance(changing, RowMask):
-            changing = changing.unpacked()
-        if mask is None or changing is None:
-            return changing if mask is None else mask
-        return mask & changing
+    def mask(self, part: ViewColumns, snapshot: Snapshot) -> RowMask | None:
+        """Return which views of a part of a snapshot match, or None if all do."""
+        left_out = None if self.excluded is None else self.excluded.left_out(part)
+        return _in_all(
+            self.matching(part, snapshot),
+            None if self.visits is None else self.visits.mask(part),
+            None if left_out is None else left_out.inverted(),
+            None if self.columns is None else RowMask.packed(self.columns.mask(part)),
+        )
 
     def matching(self, part: ViewColumns, snapshot: Snapshot) -> RowMask | None:
         """Return which views of a part match codes and properties, or None if all do.
@@ -335,17 +348,13 @@ class ViewFilter:
 
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
-        window = slice(0, len(part))
-        mask = changing = self.mask_of_changing(part)
+        window, is_in = slice(0, len(part)), None
         if not period.contains(*part.time_bounds):
             if part.ascends:
                 window = period.slice_of(part.time_ms)
             else:
-                is_in = period.mask(part.time_ms)
-                if isinstance(changing, RowMask):
-                    changing = changing.unpacked()
-                mask = is_in if changing is None else changing & is_in
-        return Candidates(part, window, self.matching(part, snapshot), mask)
+                is_in = RowMask.packed(period.mask(part.time_ms))
+        return Candidates(part, window, lambda: _in_all(self.mask(part, snapshot), is_in))
 
     def select(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> SelectedViews | None:
         """Return the views of a part that match and are in a period, or None if there are none."""
@@ -354,18 +363,17 @@ class ViewFilter:
 
 @frozen(eq=False)
 class Candidates:
-    """Views of one part, which count if they are in both masks of the part, where there are any."""
+    """Views of one part, which count if they are in a mask of the part, where there is one."""
 
     part: ViewColumns
     window: slice
-    matching: RowMask | None
-    mask: RowMask | Mask | None
+    _find_mask: Callable[[], RowMask | None]
 
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""
-        part, window = self.part, self.window
-        if self.matching is not None or self.mask is not None:
-            index = LOOPS.select(self.views(), MASKS)
+        part, window, views = self.part, self.window, self.views()
+        if views.matching != [None]:
+            index = LOOPS.select(views, MASKS)
             return SelectedViews(part, index) if len(index) else None
         if window.stop - window.start == len(part):
             return SelectedViews(part)
@@ -379,7 +387,12 @@ class Candidates:
     ) -> PartViews:
         """Return the views for MASKS, with columns of the part."""
         begin, end = self.window.start, self.window.stop
-        return PartViews(begin, end, [self.matching, self.mask], numbers, flags, duration_ms)
+        return PartViews(begin, end, [self._find_mask()], numbers, flags, duration_ms)
+
+
+def _in_all(*masks: RowMask | None) -> RowMask | None:
+    """Return which rows are in all masks of a part, None if there are none."""
+    return reduce(lambda one, other: one.within(other) if one and other else one or other, masks)
 
 
 def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None:

@@ -53,22 +53,28 @@ def visits_in_groups(
     Each visit is in one group, which is of one part with all views and events of the visits.
     `find_views` selects other views than the selection.
     """
-    period, snapshot = selection.period, selection.snapshot
     found = selection.filter.only_visits
     if find_views is None and isinstance(found, FoundVisits):
-        yield from found.groups(period)
+        yield from found.groups(selection.period)
         return
-    # A visit that began in the period has a selected view then.
-    are_all = selection.filter.matches_all and find_views is None
     for among, others in of_whole_visits(selection):
-        for selected in among.views() if find_views is None else find_views(among):
-            if are_all:
-                visits = all_visits(snapshot, selected.part, others)
-            else:
-                visits = visits_with(snapshot, selected, others)
-            visits = visits.begun_in(period)
-            if len(visits):
-                yield visits
+        yield from visits_among(among, others, find_views)
+
+
+def visits_among(
+    among: Selection, others: Numbers, find_views: FindViews | None = None
+) -> Iterator[PartVisits]:
+    """Return the same for a selection of `of_whole_visits`, without the visits of some numbers."""
+    # A visit that began in the period has a selected view then.
+    are_all = among.filter.matches_all and find_views is None
+    for selected in among.views() if find_views is None else find_views(among):
+        if are_all:
+            visits = all_visits(among.snapshot, selected.part, others)
+        else:
+            visits = visits_with(among.snapshot, selected, others)
+        visits = visits.begun_in(among.period)
+        if len(visits):
+            yield visits
 
 
 def of_whole_visits(selection: Selection) -> Iterator[tuple[Selection, Numbers]]:
@@ -76,13 +82,20 @@ def of_whole_visits(selection: Selection) -> Iterator[tuple[Selection, Numbers]]
 
     Each visit is in one of them.
     """
-    shared: SharedVisits | None = selection.gathered.get(selection.snapshot)
-    if shared is None:
-        shared = find_shared(selection.snapshot, ALWAYS, selection.cancellation, by_leaf=True)
-        selection.gathered[selection.snapshot] = shared
+    shared = shared_by_leaf(selection.snapshot, selection.gathered, selection.cancellation)
     for snapshot, others in shared.snapshots():
         is_all = snapshot is selection.snapshot
         yield selection if is_all else evolve(selection, snapshot=snapshot), others
+
+
+def shared_by_leaf(
+    snapshot: Snapshot, gathered: dict[Snapshot, Any], cancellation: Cancellation
+) -> "SharedVisits":
+    """Return the visits that several leaves of a snapshot have something of, found once."""
+    if snapshot not in gathered:
+        gathered[snapshot] = find_shared(snapshot, ALWAYS, cancellation, by_leaf=True)
+    shared: SharedVisits = gathered[snapshot]
+    return shared
 
 
 @define(eq=False)
@@ -132,14 +145,14 @@ def find_shared(
     if by_leaf:
         whole = evolve(whole, segments=tuple(whole.leaf_segments()))
     # Where units are not merged, nobody asks for what each of them sees.
-    units = [whole.only([segment]) for segment in whole.segments]
-    if by_leaf and units:
-        units = [whole]
+    units = []
+    if whole.segments:
+        units = [whole] if by_leaf else [whole.only([segment]) for segment in whole.segments]
     in_whole = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
     elsewhere = find_elsewhere(others, cancellation)
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
     if whole.segments:
-        of_whole = find_elsewhere(whole, cancellation)
+        of_whole = whole.cached(find_shared, partial(find_elsewhere, whole, cancellation))
         cached = _CachedArrays(whole, len(units))
 
         def find() -> Numbers:
@@ -330,6 +343,9 @@ class FoundVisits:
             if not isinstance(part, GatheredViews):
                 self._masks[first] = found
         return found
+
+    def counted(self, _part: Part) -> None:
+        """Return None: no segment has counters of them."""
 
     def _own_of(self, part: ViewColumns) -> "_OwnVisits | None":
         return None if isinstance(part, GatheredViews) else self._own.get(part.sequence_bounds[0])

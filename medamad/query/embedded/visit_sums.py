@@ -9,7 +9,8 @@ a whole period are cached, too, once nothing but segments has something of its v
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
@@ -19,13 +20,16 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
+from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.visit_groups import (
     SharedVisits,
     find_shared,
+    of_whole_visits,
     settled_in,
+    visits_among,
     visits_in_groups,
 )
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbered
@@ -80,23 +84,21 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
             _counted_ones(add_up([whole, -left_out]))
             for whole, left_out in zip(*(sum_visits(each, kinds) for each in apart), strict=True)
         ]
-    if not selection.filter.matches_all:
+    excluded, state = selection.filter.only_visits, None
+    add: Callable[[Selection, Sequence[Kind]], list[VisitSums]]
+    if isinstance(excluded, ExcludedViews):
+        add = partial(_sum_left_out, excluded)
+    elif selection.filter.matches_all:
+        add = _sum_all
+    else:
         return collect(visits_in_groups(selection), kinds)
     settled = settled_in(selection.snapshot, selection.period, selection.cancellation)
     if settled is None:
-        return _sum_all(selection, kinds)
-    period, found = selection.period, dict[Kind, VisitSums]()
-    for kind in kinds:
-        cached = settled.find_cached((sum_visits, period.start_ms, period.end_ms, kind))
-        if cached is not None:
-            found[kind] = cached
-    missing = [kind for kind in kinds if kind not in found]
-    if missing:
-        of_missing = _sum_all(evolve(selection, snapshot=settled), missing)
-        for kind, sums in zip(missing, of_missing, strict=True):
-            settled.cache((sum_visits, period.start_ms, period.end_ms, kind), sums)
-            found[kind] = sums
-    return [found[kind] for kind in kinds]
+        return add(selection, kinds)
+    if isinstance(excluded, ExcludedViews):
+        state = excluded.state_of(settled.segments)
+    which = (sum_visits, selection.period.start_ms, selection.period.end_ms, state)
+    return _cached_sums(settled, kinds, which, partial(add, evolve(selection, snapshot=settled)))
 
 
 def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
@@ -111,6 +113,25 @@ def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
         add_up([sums, -again, added])
         for sums, again, added in zip(whole.sums(kinds), counted_again, others, strict=True)
     ]
+
+
+def _sum_left_out(
+    excluded: ExcludedViews, selection: Selection, kinds: Sequence[Kind]
+) -> list[VisitSums]:
+    """Return the sums of the visits that are left out, of each kind.
+
+    Those of visits that a segment has all of are cached.
+    """
+    pieces = []
+    for among, others in of_whole_visits(selection):
+        whole, rest = divide(among.snapshot, selection.period, lambda header: header.time_bounds)
+        pieces.append(collect(visits_among(evolve(among, snapshot=rest), others), kinds))
+        for segment in whole.segments:
+            alone = evolve(among, snapshot=whole.only([segment]))
+            state = excluded.state_of([segment])
+            add = partial(collect, visits_among(alone, others))
+            pieces.append(_cached_sums(alone.snapshot, kinds, state, add))
+    return list(map(add_up, zip(*pieces, strict=True)))
 
 
 def _counted_ones(sums: VisitSums) -> VisitSums:
@@ -214,18 +235,27 @@ class _WholeSegments:
 
 def _sums_of_leaf(alone: Snapshot, kinds: Sequence[Kind], left_out: Numbers) -> list[VisitSums]:
     """Return the sums of the visits that begin in the segment of a snapshot, without some."""
-    keys = [(kind, blake2b(left_out.tobytes()).digest()) for kind in kinds]
-    found = [alone.find_cached(key) for key in keys]
-    missing = [place for place, sums in enumerate(found) if sums is None]
-    if missing:
+
+    def add(kinds: Sequence[Kind]) -> list[VisitSums]:
         (leaf,) = alone.leaves()
-        visits = all_visits(alone, leaf, left_out)
-        for place, sums in zip(
-            missing, collect([visits], [kinds[p] for p in missing]), strict=True
-        ):
-            alone.cache(keys[place], sums)
-            found[place] = sums
-    return found
+        return collect([all_visits(alone, leaf, left_out)], kinds)
+
+    return _cached_sums(alone, kinds, blake2b(left_out.tobytes()).digest(), add)
+
+
+def _cached_sums(
+    snapshot: Snapshot,
+    kinds: Sequence[Kind],
+    which: Hashable,
+    add: Callable[[Sequence[Kind]], Sequence[VisitSums]],
+) -> list[VisitSums]:
+    """Return sums of some visits of segments, which are cached as `which`."""
+    found = {kind: snapshot.find_cached((kind, which)) for kind in kinds}
+    missing = [kind for kind, sums in found.items() if sums is None]
+    for kind, sums in zip(missing, add(missing) if missing else (), strict=True):
+        snapshot.cache((kind, which), sums)
+        found[kind] = sums
+    return [found[kind] for kind in kinds]
 
 
 def _bounds_of_visits(segment: Segment) -> tuple[int, int]:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.view_filter import Counted, SelectedViews
 from medamad.query.spans import Spans
 from medamad.query.sums import SINCE_PLACES
 from medamad.storage.segments.counters import VISITORS, Counters
 from medamad.storage.segments.format import VISITOR
-from medamad.storage.segments.parts import Part
 
 _ROWS: Final = len(SINCE_PLACES) + 1
 _FEW_SPANS: Final = 32
@@ -35,7 +34,7 @@ def visitors_by_since(
     counted = _Visitors(spans, np.array([SINCE_PLACES.get(text, 0) for text in texts], np.intp))
     is_known = np.ones(len(spans), np.bool_)
 
-    def counters_of(part: Part) -> tuple[int, Counters] | None:
+    def counters_of(part: Counted) -> tuple[int, Counters] | None:
         first, last = spans.of(np.array(part.time_bounds, np.int64)).tolist()
         counters = part.counters(Dimension.SINCE) if first == last else None
         return None if counters is None else (first, counters)

@@ -139,8 +139,12 @@ def merge(parts: Sequence[Counters]) -> Counters:
 def compact(sums: NDArray[np.int64]) -> Counters:
     """Return counters in narrow types from sums by code, shape (SUMS, n)."""
     codes = np.flatnonzero(sums[VIEWS])
-    columns = [_narrow(column) for column in (codes, *sums.take(codes, axis=1))]
-    return Counters(columns[0], tuple(columns[1:]))
+    return narrow(Counters(codes, tuple(sums.take(codes, axis=1))))
+
+
+def narrow(counters: Counters) -> Counters:
+    """Return counters in narrow types."""
+    return Counters(_narrow(counters.codes), tuple(map(_narrow, counters.sums)))
 
 
 def _narrow(numbers: Integers) -> Integers:

@@ -165,6 +165,11 @@ class EventCounts:
     events: NDArray[np.integer[Any]]
     total: int
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.codes.nbytes + self.events.nbytes
+
 
 class VisitColumns(Protocol):
     """The visits that begin in a part, with what the part has of them, as columns of shape (n,).
