@@ -54,13 +54,13 @@ def ask(daemon: Daemon, first: int, count: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "at_once"), [(3, 600), pytest.param(4, 3_000, marks=pytest.mark.slow)]
+    ("rounds", "at_once"), [(5, 600), pytest.param(4, 3_000, marks=pytest.mark.slow)]
 )
 def test_requests_leave_nothing_behind(tmp_path: Path, rounds: int, at_once: int) -> None:
     with running(tmp_path, command=RUN) as daemon:
         daemon.client().add_website("example.com")
         # At first tables and caches fill.
-        sizes = [ask(daemon, turn * at_once, at_once) for turn in range(rounds + 2)][1:]
+        sizes = [ask(daemon, turn * at_once, at_once) for turn in range(rounds + 3)][2:]
     growths = [after - before for before, after in pairwise(sizes)]
-    # What comes and goes is in some of the rounds, what is left behind in all.
+    # What comes and goes is in some of the rounds, what is left behind in nearly all.
     assert median(growths) < at_once * LEAK_BYTES, growths
