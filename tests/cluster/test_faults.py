@@ -10,7 +10,7 @@ from attrs import define, field
 from support.clickhouse.cutting_proxy import CuttingProxy
 from support.clickhouse.daemon import durations, have_arrived, initialized, leave, send
 from support.clickhouse.servers import Server, await_answer, server_config, server_in
-from support.daemon import Client, Daemon, free_port, until
+from support.daemon import PATIENCE_S, Client, Daemon, free_port, until
 
 DATABASE = "faults"
 
@@ -95,7 +95,8 @@ def play(rounds: int, seed: int, killed: KilledServer, daemon: Daemon) -> None:
     killed.start()
     assert killed.server is not None
     client = killed.server.client(DATABASE)
-    until(lambda: have_arrived(client, expected))
+    # A statement may wait for half a minute for an answer that was cut off.
+    until(lambda: have_arrived(client, expected), 4 * PATIENCE_S)
     proxy.close()
 
 
