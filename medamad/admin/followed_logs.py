@@ -49,7 +49,7 @@ class AddLines(AdminRequest, frozen=True, kw_only=True):
     files: tuple[FilePlace, ...]
     counts: LogCounts
     known: int
-    """`Followed.known` of the last response."""
+    """`Followed.known` of the last response, the websites by which the lines were counted."""
 
 
 class Followed(Struct, frozen=True):
@@ -83,7 +83,13 @@ class FollowHandlers:
         return self._followed(position, 0)
 
     async def add(self, request: AddLines, _report: ReportProgress) -> Followed:
-        """Add what some lines count. Raises Conflict, Unavailable."""
+        """Add what some lines count. Raises Conflict, Unavailable.
+
+        If the websites are others than those by which they were counted, nothing is stored.
+        """
+        unchanged = self._followed(LogPosition(request.log, request.version - 1), request.known)
+        if unchanged.websites is not None:
+            return unchanged
         position = LogPosition(request.log, request.version, request.files)
         counts, now = request.counts, self._clock()
         views = [self._view(view, round(now * 1000)) for view in counts.views]

@@ -162,21 +162,26 @@ class Follower:
         is_once: bool,
     ) -> None:
         version, sent, known = found.version, found.files, found.known
-        is_waiting = False
+        waiting: bytes | None = None
+        """The lines that the daemon has not stored yet."""
         while True:
             with as_invoker():
                 lines = files.read(_BYTES_OF_PEOPLE if self.has_people else _BYTES)
             places = files.places()
             counter.count(lines)
             # The next lines are counted while the daemon stores the last ones.
-            if is_waiting:
+            if waiting is not None:
                 answer = daemon.result(Followed)
                 if answer.websites is not None:
+                    # Nothing was stored, as settings have changed that decide what lines count as.
                     counter.use_websites(answer.websites)
-                    known = answer.known
+                    counter.take()
+                    counter.count(waiting)
+                    counter.count(lines)
+                    version, sent, known = answer.version, (), answer.known
                 self._warn_of_two_counts(answer)
                 self._complaint = ""
-                is_waiting = False
+                waiting = None
             if places != sent:
                 version, sent = version + 1, places
                 daemon.send(
@@ -188,11 +193,11 @@ class Follower:
                         known=known,
                     )
                 )
-                is_waiting = True
+                waiting = lines
             if counter.invalid:
                 self.complain(f"{self._log}: some lines are not of an access log: {counter.reason}")
                 counter.invalid = 0
-            if not lines and not is_waiting:
+            if not lines and waiting is None:
                 if is_once:
                     return
                 self._sleep(_LOOK_EVERY_S)

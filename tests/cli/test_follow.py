@@ -245,6 +245,21 @@ def test_two_that_follow_one_log_count_each_line_once(daemon: Daemon, tmp_path: 
     assert {row["requests"] for row in counts(daemon, by="path")} == {1}
 
 
+def test_changed_settings_apply_to_the_next_line(daemon: Daemon, tmp_path: Path) -> None:
+    log = tmp_path / "other_vhosts_access.log"
+    log.write_text(f"example.com:443 {line(0)}")
+    with following(daemon, log, "--robots"):
+        until(lambda: counts(daemon) != [])
+        client = daemon.client()
+        changes = {"redacted_paths": ["/*"]}
+        assert client.request("PATCH", "/api/websites/example.com/settings", changes).status == 200
+        client.add_website("new.example")
+        with log.open("a") as file:
+            file.write(f"example.com:443 {line(1)}new.example:443 {line(2)}")
+        until(lambda: client.get("/api/website/new.example/robots") != [])
+    assert {row["path"]: row["requests"] for row in counts(daemon, by="path")} == {"/0": 1, "/…": 1}
+
+
 def test_it_ends_on_a_signal(daemon: Daemon, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text(line(0))
