@@ -267,6 +267,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
     with open_reader(data_dir) as reader:
         website = reader.website(arguments.website)
         before = reader.batches(website)
+        others = {each.hostname: WebsiteRules.of(each.settings) for each in reader.websites()}
     # The files may be long or slow: they are read without a transaction.
     effective = effective_config(data_dir, arguments.config)
     effective.check_zone()
@@ -277,6 +278,7 @@ def _import(data_dir: Path, arguments: Namespace) -> int:
         rules(config, load_lists(config)),
         latest_ms,
         WebsiteRules.of(website.settings),
+        others,
     )
     for path in arguments.files:
         if is_of_owner(path, data_dir):

@@ -23,7 +23,6 @@ from medamad.domain.accounts import Scope, Token
 from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import BotRule, Event, Hit, HostingRule, OriginRule, Unload, View, Visitor
-from medamad.domain.paths import MAX_PATH
 from medamad.domain.websites import Website
 from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
 from medamad.ingest.networks import Networks, Sender, host_prefix_of
@@ -348,7 +347,7 @@ class Pipeline:
             time_ms=round(arrival.now * 1000),
             beacon=load.beacon,
             path=page.path,
-            referrer=own.referrer(self._redacted(source.referrer)),
+            referrer=own.referrer(self._redacted(source.referrer, load.referrer)),
             utm_source=page.utm_source,
             utm_medium=page.utm_medium,
             utm_campaign=page.utm_campaign,
@@ -383,14 +382,10 @@ class Pipeline:
             ),
         )
 
-    def _redacted(self, referrer: str) -> str:
+    def _redacted(self, referrer: str, url: str) -> str:
         """Return a referrer without what the website that it is of here, if any, never stores."""
-        host, slash, path = referrer.partition("/")
-        website = self.websites.serving(host) if slash else None
-        if website is None:
-            return referrer
-        redaction = self._rules_of(website).redaction
-        return host + redaction.path(slash + path, is_cut=len(referrer) >= MAX_PATH)
+        website = self.websites.serving(referrer.partition("/")[0])
+        return referrer if website is None else self._rules_of(website).as_referrer(referrer, url)
 
     def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:
         website = self._website("g", custom.hostname, arrival)

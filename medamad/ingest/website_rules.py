@@ -107,6 +107,15 @@ class WebsiteRules:
         """Return a UTM field as it is stored, given all of it or what MAX_UTM leaves."""
         return self.redaction.text(text[:MAX_UTM], is_cut=len(text) >= MAX_UTM)
 
+    def as_referrer(self, referrer: str, url: str) -> str:
+        """Return a referrer that is a page of this website, given with its URL, as it is stored.
+
+        The segments of the path are those of the URL, as in `stored_path`.
+        """
+        host, slash, _ = referrer.partition("/")
+        path = self.redaction.url_path(split_url(url.strip()).path) if slash else ""
+        return f"{host}{path}"[:MAX_PATH].rstrip("/")
+
     def referrer(self, referrer: str) -> str:
         """Return the address of another website's page as it is stored."""
         return self.redaction.text(referrer, is_cut=len(referrer) >= MAX_PATH)

@@ -274,7 +274,9 @@ class LineCounter:
         source = source_of(request.referrer, viewed.own_hosts)
         if source.referrer.partition("/")[0] in self.target.rules.spam:
             return
-        from_page = source.own_page
+        referrer, from_page = source.referrer, source.own_page
+        if other := self._website(referrer.partition("/")[0]):
+            referrer = self._rules[other.number].as_referrer(referrer, request.referrer)
         if from_page is not None:
             from_page = own.stored_path(from_page, request.referrer.strip())
         address = address_of(request.address)
@@ -286,7 +288,7 @@ class LineCounter:
                 time_ms=request.time_ms,
                 visitor=self._hash(visitor.encode()).hex(),
                 network=network,
-                referrer=own.referrer(source.referrer),
+                referrer=own.referrer(referrer),
                 from_page=from_page,
                 locale=locale_of(request.accept_language),
             )

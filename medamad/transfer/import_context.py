@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from enum import IntEnum, StrEnum
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +39,8 @@ class ImportTarget:
     own: WebsiteRules = NO_RULES
     """The website's settings: imports heed what is never stored of addresses, and `hosting`; those
     of access logs, which have all requests, also heed what does not count."""
+    others: Mapping[str, WebsiteRules] = MappingProxyType({})
+    """The settings of all websites by hostname: pages of each may be referrers."""
 
     def is_ahead(self, time_ms: int) -> bool:
         """Return whether a time is too far in the future."""
@@ -64,6 +67,10 @@ class ImportTarget:
         referrer = referrer_of(url, (self.hostname, host))
         if referrer.partition("/")[0] in self.rules.spam:
             return None
+        # A referrer has no leading `www.`.
+        host = referrer.partition("/")[0]
+        if other := self.others.get(host) or self.others.get(f"www.{host}"):
+            referrer = other.as_referrer(referrer, url)
         return self.own.referrer(referrer)
 
 

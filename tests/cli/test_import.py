@@ -373,6 +373,25 @@ def test_a_log_with_nothing_but_robots_is_imported(daemon: Daemon, tmp_path: Pat
     assert done.stderr == "medamad: nothing was imported: 1 row without a page view\n"
 
 
+def test_pages_of_other_websites_in_a_log_are_redacted_as_their_own(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    client = daemon.client()
+    client.add_website("other.example")
+    settings = {"redacted_paths": ["/reset/*"]}
+    answer = client.request("PATCH", "/api/websites/other.example/settings", settings)
+    assert answer.status == 200
+    log = tmp_path / "access.log"
+    log.write_text(
+        '192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 1'
+        ' "https://other.example/reset/kQ2pX9s"'
+        ' "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"\n'
+    )
+    assert call(daemon.data, "import", log, "--website", "example.org").returncode == 0
+    (row,) = client.get("/api/website/example.org/referrers", grouped="false")
+    assert row["referrer"] == "other.example/reset/…"
+
+
 def test_robots_in_logs_are_counted_until_the_import_is_undone(
     tmp_path: Path, daemon: Daemon
 ) -> None:

@@ -322,6 +322,18 @@ def test_what_a_website_never_stores_is_not_imported(tmp_path: Path) -> None:
     assert (row.path, row.referrer) == ("/reset/…?t=5", "a.example/u/…")
 
 
+def test_pages_of_other_websites_here_are_redacted_as_their_own(tmp_path: Path) -> None:
+    other = WebsiteRules.of(WebsiteSettings(redacted_paths=("/reset/*",)))
+    target = ImportTarget("example.com", RULES, others={"www.other.example": other})
+    content = line(referrer="https://other.example/reset/kQ2%2FpX9s")
+    content += line(referrer="https://a.example/reset/b")
+    rows = read(tmp_path, content, target=target)
+    assert [row.referrer for row in rows if isinstance(row, ViewRow)] == [
+        "other.example/reset/…",
+        "a.example/reset/b",
+    ]
+
+
 def test_the_settings_of_a_website_say_which_requests_are_views(tmp_path: Path) -> None:
     settings = WebsiteSettings(
         bots="off",

@@ -295,5 +295,18 @@ def test_views_obey_the_settings_of_their_website() -> None:
     ]
 
 
+def test_pages_of_other_websites_here_are_redacted_as_their_own() -> None:
+    made = counter()
+    made.visitor_key = b"key"
+    other = FollowedWebsite(2, WebsiteSettings(redacted_paths=("/reset/*",)))
+    made.use_websites({"example.com": FollowedWebsite(1), "other.example": other})
+    made.count(line(referrer="https://www.other.example/reset/kQ2%2FpX9s").encode())
+    made.count(line(referrer="https://a.example/reset/b").encode())
+    assert [view.referrer for view in made.take().views] == [
+        "other.example/reset/…",
+        "a.example/reset/b",
+    ]
+
+
 def test_views_of_the_far_future_do_not_count() -> None:
     assert views(line(time="31/Jan/2027:23:30:00 +0000")) == []
