@@ -104,7 +104,7 @@ def test_an_unknown_member_of_a_body_is_named(sender: Any) -> None:
         answer = sender.send(entry.method, path, b'{"misspelt": []}')
         assert answer.status == 400, entry.name
         assert answer.json["error"]["message"] == "misspelt: no such member"
-    assert len(closed) == 17
+    assert len(closed) == 18
     body = b'{"goals": [{"id": "x", "name": "x", "path": "/", "paht": "/"}]}'
     answer = sender.send("POST", "/api/websites/example.com/settings/import", body)
     assert answer.json["error"]["message"] == "paht: no such member of goals[0]"

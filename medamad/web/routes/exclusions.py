@@ -24,7 +24,7 @@ from medamad.web.responses import Response, json_response, no_content
 from medamad.web.routes.statistics import check_filters, check_visits, respond
 
 
-class ExclusionDetails(msgspec.Struct):
+class ExclusionDetails(msgspec.Struct, forbid_unknown_fields=True):
     """The body that adds an exclusion: its filters are those of a query string."""
 
     name: str

@@ -182,6 +182,7 @@ async def test_a_period_leaves_out_the_visits_that_began_in_it(owner: Browser) -
         ({"name": "a", "filters": "goal=none"}, 400, "goal: there is no goal none"),
         ({"name": "a", "filters": "visitor=new"}, 400, "visitor: returning visitors are switched"),
         ({"name": "a", "start": "x"}, 400, "start: "),
+        ({"name": "a", "filters": "path=/", "until": "x"}, 400, "until: no such member"),
         ({"name": "a", "end": "x"}, 400, "end: "),
         ({"name": "Taken", "filters": "path=/"}, 409, "name: Taken is taken"),
     ],
