@@ -22,8 +22,12 @@ class Engine(Protocol):
         sources: Sources,
         cancellation: Cancellation,
         report: "Callable[[Reader], T]",
+        *,
+        leaves_out: bool = True,
     ) -> T:
         """Call `report` with a reader of a website, and return what it returns.
+
+        Without `leaves_out`, exclusions do not apply.
 
         Raises Unavailable if the engine cannot answer at the moment.
         """

@@ -54,13 +54,15 @@ class ClickHouseEngine(Engine):
         sources: Sources,
         cancellation: Cancellation,
         report: Callable[[Reader], T],
+        *,
+        leaves_out: bool = True,
     ) -> T:
         """Call `report` with a reader of a website, and return what it returns.
 
         Raises Unavailable while a server that is needed does not answer.
         """
         try:
-            rules = self.rules_of(website.number)
+            rules = self.rules_of(website.number) if leaves_out else ()
             found = report(self.reader(website.number, sources, cancellation, rules))
         except ClickHouseError as error:
             if str(error) != self._failure:

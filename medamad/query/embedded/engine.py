@@ -44,13 +44,15 @@ class EmbeddedEngine(Engine):
         sources: Sources,
         cancellation: Cancellation,
         report: "Callable[[Reader], T]",
+        *,
+        leaves_out: bool = True,
     ) -> T:
         """Call `report` with a reader of a website, and return what it returns."""
         # These import much.
         from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415
         from medamad.query.exclusions import rules_of  # noqa: PLC0415
 
-        rules = rules_of(self.store.goals.of(website.number))
+        rules = rules_of(self.store.goals.of(website.number)) if leaves_out else ()
         return self.store.read(
             website, lambda snapshot: report(EmbeddedReader(snapshot, sources, cancellation, rules))
         )

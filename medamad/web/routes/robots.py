@@ -94,7 +94,8 @@ async def show_blind_spot(call: Call, hostname: str) -> Response:
         found = blind_spot(reader, loads, zone, by=by, limit=limit, now_ms=now_ms)
         return Result(found.content, found.gaps | damaged_gaps(known, *bounds))
 
-    return await respond(call, website, Query(), report)
+    # The tracker has seen what exclusions leave out, and the log has it.
+    return await respond(call, website, Query(), report, leaves_out=False)
 
 
 def add_to(routes: Routes) -> None:

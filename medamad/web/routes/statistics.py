@@ -139,8 +139,13 @@ def _wanted_goal(call: Call, website: Website, goal_id: str | None) -> Goal | No
         raise NotFound(f"conversions: {error}") from None
 
 
-async def respond(call: Call, website: Website, query: Query, report: RunReport) -> Response:
-    """Make a report in the query pool, where it is also encoded and compressed."""
+async def respond(
+    call: Call, website: Website, query: Query, report: RunReport, *, leaves_out: bool = True
+) -> Response:
+    """Make a report in the query pool, where it is also encoded and compressed.
+
+    Without `leaves_out`, exclusions do not apply to it.
+    """
     backend = call.backend
     sources = backend.settings.sources
     begun = backend.seconds()
@@ -149,11 +154,15 @@ async def respond(call: Call, website: Website, query: Query, report: RunReport)
 
     def response() -> Response:
         result = backend.engine.read(
-            website, sources, cancellation, lambda reader: report(reader, query)
+            website,
+            sources,
+            cancellation,
+            lambda reader: report(reader, query),
+            leaves_out=leaves_out,
         )
         cancellation.check()
         encoded = json_response(result.content)
-        rules = rules_during(_goals(call, website), query.period)
+        rules = rules_during(_goals(call, website), query.period) if leaves_out else ()
         partial = partial_headers(result.gaps, len(rules))
         encoded = evolve(encoded, headers=(*encoded.headers, *partial))
         return gzipped(encoded) if coding == GZIP else encoded

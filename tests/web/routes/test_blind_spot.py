@@ -92,6 +92,22 @@ async def test_page_loads_are_counted_robots_or_unseen(server: Server, visitor: 
 
 
 @pytest_twisted.ensureDeferred
+async def test_exclusions_leave_out_nothing_that_the_tracker_saw(
+    server: Server, visitor: Browser
+) -> None:
+    await followed(server, 2, 1, 0)
+    for number, path in enumerate(("/", "/a", "/a")):
+        await view(visitor, number, path)
+    before = await partly(server, "by=path")
+    exclusion = {"name": "Mine", "filters": "path[eq]=/a"}
+    owner = await server.owner()
+    answer = await owner.ask("POST", "/websites/example.com/exclusions", exclusion)
+    assert answer.status == 201
+    assert await partly(server, "by=path") == before == (before[0], None)
+    assert before[0]["counted"] == 3
+
+
+@pytest_twisted.ensureDeferred
 async def test_views_before_a_gap_and_outside_the_period_are_left_out(
     server: Server, visitor: Browser
 ) -> None:
