@@ -10,17 +10,21 @@ from collections.abc import Mapping
 from datetime import date, tzinfo
 from typing import Any, Final, TypeAlias
 
+from attrs import evolve
+
+from medamad.domain.dimensions import OTHER
 from medamad.domain.zones import start_of_day
 from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary
-from medamad.query.request import NO_GAPS, Gap, Gaps, Query, Result
+from medamad.query.request import MAX_ROWS, NO_GAPS, Gap, Gaps, Query, Result
 from medamad.storage.request_totals import RequestCounts, RequestDays
 
 PARTS: Final = ("browser", "path", "day")
 """What loads can be compared by. The first is the default."""
 BlindSpot: TypeAlias = dict[str, Any]
 _REPORTS: Final = {"browser": "browsers", "path": "pages"}
+ROWS_AT_ONCE: Final = MAX_ROWS
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
@@ -60,6 +64,11 @@ def blind_spot(
     counted, gaps = _counted(reader, query, by, now_ms)
     total = summary(reader, query, options=SummaryOptions(now_ms=now_ms))
     current: Any = total.content["current"]
+    if by == "path" and OTHER in people:
+        # The store tells more paths apart than the loads.
+        counted[OTHER] = current.pageviews - sum(
+            count for path, count in counted.items() if path in people and path != OTHER
+        )
     ordered = sorted(people) if by == "day" else sorted(people, key=lambda key: (-people[key], key))
     rows = [
         {
@@ -109,11 +118,15 @@ def _counted(reader: Reader, query: Query, by: str, now_ms: int) -> tuple[dict[s
         series = summary(reader, query, options=options)
         days: Any = series.content["interval"]
         return {row.date[:10]: row.pageviews for row in days}, series.gaps
-    found = ROW_REPORTS[_REPORTS[by]](
-        reader, Query(period=query.period, with_views=True, order="pageviews")
-    )
-    rows: Any = found.content
-    return {getattr(row, by): row.pageviews for row in rows}, found.gaps
+    wanted = Query(period=query.period, with_views=True, order="pageviews", limit=ROWS_AT_ONCE)
+    counted: dict[str, int] = {}
+    gaps, is_more = NO_GAPS, True
+    while is_more:
+        found = ROW_REPORTS[_REPORTS[by]](reader, evolve(wanted, offset=len(counted)))
+        rows: Any = found.content
+        counted |= {getattr(row, by): row.pageviews for row in rows}
+        gaps, is_more = gaps | found.gaps, len(rows) == ROWS_AT_ONCE
+    return counted, gaps
 
 
 def _date(day: int) -> str:

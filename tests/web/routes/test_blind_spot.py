@@ -108,6 +108,25 @@ async def test_exclusions_leave_out_nothing_that_the_tracker_saw(
 
 
 @pytest_twisted.ensureDeferred
+async def test_views_of_paths_beyond_the_limit_of_loads_are_other_ones(
+    server: Server, visitor: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medamad.query.blind_spot.ROWS_AT_ONCE", 2)
+    (website,) = server.store.websites.all()
+    today = int(server.now) // DAY_S
+    loads = {"Firefox": {"/": 3, "/a": 2, "(other)": 5}}
+    counts = LogCounts(loads={website.number: {today - age: loads for age in (1, 0)}})
+    await server.store.follow_log(LogPosition("/log", 1), counts)
+    for number, path in enumerate(("/b", "/b", "/c", "/c", "/d", "/")):
+        await view(visitor, number, path)
+    assert (await blind_spot(server, "by=path"))["rows"] == [
+        {"path": "(other)", "loads": 5, "counted": 5, "unseen": 0},
+        {"path": "/", "loads": 3, "counted": 1, "unseen": 2},
+        {"path": "/a", "loads": 2, "counted": 0, "unseen": 2},
+    ]
+
+
+@pytest_twisted.ensureDeferred
 async def test_views_before_a_gap_and_outside_the_period_are_left_out(
     server: Server, visitor: Browser
 ) -> None:
