@@ -45,7 +45,7 @@ COMMANDS: Final = {
     "goal": "define, list and remove the goals of a website",
     "funnel": "define, list and remove the funnels of a website: goals in order",
     "alert": "define, list and remove alerts of a website or the service",
-    "settings": "export the goals, funnels, annotations and alerts of a website, or import them",
+    "settings": "export or import what is defined for a website, such as goals and exclusions",
     "annotate": "add, list, import, change and remove the annotations of a website",
     "compare": "compare the hours since a deploy with the same hours of earlier weeks",
     "cluster": "make the tables of a ClickHouse cluster, load it, and show what was sent to it",
