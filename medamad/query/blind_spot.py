@@ -65,10 +65,9 @@ def blind_spot(
     total = summary(reader, query, options=SummaryOptions(now_ms=now_ms))
     current: Any = total.content["current"]
     if by == "path" and OTHER in people:
-        # The store tells more paths apart than the loads.
-        counted[OTHER] = current.pageviews - sum(
-            count for path, count in counted.items() if path in people and path != OTHER
-        )
+        # Loads of a path may be told apart for some browsers alone, and views always are.
+        counted = {path: min(count, counted.get(path, 0)) for path, count in people.items()}
+        counted[OTHER] += current.pageviews - sum(counted.values())
     ordered = sorted(people) if by == "day" else sorted(people, key=lambda key: (-people[key], key))
     rows = [
         {
