@@ -133,7 +133,11 @@ class LogFiles:
         """
         self._look()
         for file in self._files:
-            if lines := file.read(most):
+            try:
+                lines = file.read(most)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(self.path)) from None
+            if lines:
                 file.grown_s = self.seconds()
                 return lines
         self._drop_old()

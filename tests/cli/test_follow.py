@@ -104,6 +104,8 @@ def test_what_is_wrong_is_said(daemon: Daemon, tmp_path: Path) -> None:
     log.write_text(line(0))
     done = once(daemon, log, "--website", "example.com")
     assert "so lines may be missing" in done.stderr
+    done = once(daemon, tmp_path, "--website", "example.com")
+    assert (done.returncode, done.stderr) == (1, f"medamad: {tmp_path}: Is a directory\n")
     daemon.stop()
     done = once(daemon, log, "--website", "example.com")
     assert (done.returncode, done.stderr) == (1, f"medamad: {daemon.data}: no daemon runs on it\n")
