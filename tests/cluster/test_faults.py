@@ -10,7 +10,7 @@ from attrs import define, field
 from support.clickhouse.cutting_proxy import CuttingProxy
 from support.clickhouse.daemon import durations, have_arrived, initialized, leave, send
 from support.clickhouse.servers import Server, await_answer, server_config, server_in
-from support.daemon import PATIENCE_S, Client, Daemon, free_port, until
+from support.daemon import Client, Daemon, free_port, until
 
 DATABASE = "faults"
 
@@ -28,6 +28,9 @@ class KilledServer:
     server: Server | None = None
 
     def start(self) -> None:
+        """Start the server if it does not run, also where it has ended by itself."""
+        if self.server is not None and self.server.process.poll() is not None:
+            self.kill()
         if self.server is None:
             self.folder.mkdir(exist_ok=True)
             (self.folder / "config.xml").write_text(server_config([self.tcp_port]))
@@ -92,11 +95,13 @@ def play(rounds: int, seed: int, killed: KilledServer, daemon: Daemon) -> None:
             leave(daemon, number, duration_ms)
             expected[f"/{number}"] = max(expected[f"/{number}"], duration_ms)
     proxy.cuts = 0.0
-    killed.start()
-    assert killed.server is not None
-    client = killed.server.client(DATABASE)
-    # A statement may wait for half a minute for an answer that was cut off.
-    until(lambda: have_arrived(client, expected), 4 * PATIENCE_S)
+
+    def arrived() -> bool:
+        killed.start()
+        assert killed.server is not None
+        return have_arrived(killed.server.client(DATABASE), expected)
+
+    until(arrived)
     proxy.close()
 
 
