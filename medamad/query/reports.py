@@ -95,9 +95,9 @@ def summary(
         if options.visits:
             visits_by_bucket, visit_gaps = bounded.visits_by_bucket(buckets)
             gaps |= visit_gaps
-        is_complete = end_ms >= reader.time_bounds()[1]
+        is_complete = period.end_ms is not None or end_ms >= reader.time_bounds()[1]
         gaps |= series.tally.gaps
-        if (is_complete or period.end_ms) and not gaps.days(Gap.INTERVAL):
+        if is_complete and not gaps.days(Gap.INTERVAL):
             # All views of the period are in the series.
             total = series.total
             visits = None if visits_by_bucket is None else visits_by_bucket.total()

@@ -338,8 +338,10 @@ class ExcludedViews:
 
         All of them, and those of them that are left out, as what is in the rollup.
         """
+        snapshot = self.snapshot
+        if not snapshot.rollup_segments:
+            return NO_NUMBERS, NO_NUMBERS
         if self._decided is None:
-            snapshot = self.snapshot
             headers = (segment.header for segment in snapshot.segments)
             first_ms, _ = enclosing_bounds(
                 (

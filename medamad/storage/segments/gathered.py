@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -332,7 +332,9 @@ def gather(
 
     found = cached("rows", find_rows)
     leaves, rows = found[: len(units)].tolist(), found[len(units) :]
-    pieces = iter(np.split(rows[sum(leaves) :], np.cumsum(rows[: sum(leaves)])[:-1]))
+    sizes, of_leaves = rows[: sum(leaves)].tolist(), rows[sum(leaves) :]
+    # `np.split` takes ten times as long.
+    pieces = (of_leaves[begin:end] for begin, end in pairwise(accumulate(sizes, initial=0)))
     return GatheredViews(bounds, units, [list(islice(pieces, count)) for count in leaves], cached)
 
 
