@@ -245,6 +245,8 @@ def shown_on(browser: Browser, base: str, cookie: str, path: str, now: datetime)
     page.clock.set_fixed_time(now)
     page.goto(f"{base}{path}")
     page.get_by_text("/4", exact=True).first.wait_for(timeout=PATIENCE_S * 1000)
+    # The table of the chart comes with the chart, which is loaded later than the rest.
+    page.locator("th", has_text="Views per visit").first.wait_for(state="attached")
     page.wait_for_load_state("networkidle")
     found = page.locator("main").inner_text()
     context.close()
