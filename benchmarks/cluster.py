@@ -160,7 +160,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--views", type=int, default=10_000_000)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--hits", type=int, default=20_000)
+    parser.add_argument("--hits", type=int, default=60_000)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--data", type=Path, help="a folder to keep what was filled and loaded")

@@ -268,7 +268,7 @@ class Selection:
         bounced, is_alone = "", ""
         if with_bounces:
             # To look for the others takes a third of the time of grouping all views by visit.
-            days = begun_in(self.period)
+            days = [f"NOT {self._settled}", *begun_in(self.period)]
             several = self._all_rows("views", *days, "visit > 0", "view > visit")
             others = f"SELECT visit FROM {several} UNION ALL {self._engaged(days)}"
             bounced = ", (views = 1 AND NOT engaged) AS has_bounced"
@@ -341,10 +341,11 @@ class Selection:
             rows.append(f"SELECT visit, {_OF_VISIT}, {column} FROM {of_visits}")
         value = "argMax(path, view)" if column == "exit_path" else f"anyIf({column}, view = visit)"
         began_here = during(self.period, "anyIf(time_ms, view = visit)")
-        late = self._engaged(begun_in(self.period))
+        unsettled = f"NOT {self._settled}"
+        late = self._engaged([unsettled, *begun_in(self.period)])
         rows.append(
             f"SELECT visit, {_SUMS_OF_VIEWS}, visit IN ({late}) AS engaged, {value} AS {column}"
-            f" FROM {of_website('views', f'NOT {self._settled}', *selecting, *conditions)}"
+            f" FROM {of_website('views', unsettled, *selecting, *conditions)}"
             f" GROUP BY visit HAVING {every(('min(view) = visit', *began_here))}"
         )
         return f"({' UNION ALL '.join(rows)})"
