@@ -102,7 +102,13 @@ class UncountedWanted(Struct, frozen=True, tag=True, array_like=True):
     website: int
 
 
-Message: TypeAlias = Greeting | PassedHits | RequestsWanted | UncountedWanted
+class RecentHitsWanted(Struct, frozen=True, tag=True, array_like=True):
+    """Asks a collector which hits it had lately; it answers with these."""
+
+    cluster: str
+
+
+Message: TypeAlias = Greeting | PassedHits | RequestsWanted | UncountedWanted | RecentHitsWanted
 """What is asked."""
 
 # Made here, since msgspec crashes if two threads prepare to decode the same type.

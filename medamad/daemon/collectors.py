@@ -42,6 +42,7 @@ from medamad.cluster.peers import (
     PassedHit,
     PassedHits,
     Peer,
+    RecentHitsWanted,
     Rejected,
     RequestsWanted,
     Unanswered,
@@ -52,7 +53,7 @@ from medamad.daemon.thread_pool import Pool
 from medamad.domain.cluster import ClusterState, OtherCollector
 from medamad.domain.errors import BadRequest, Conflict, Forbidden, Unavailable
 from medamad.domain.hits import Event, Hit, Unload, View
-from medamad.ingest.hit_counts import Uncounted
+from medamad.ingest.hit_counts import RecentHits, Uncounted
 from medamad.ingest.pipeline import Pipeline
 from medamad.ingest.write_queue import Stored
 from medamad.storage.environment.files import sync
@@ -79,6 +80,7 @@ _TAKEN: Final = (Outcome.STORED.value, Outcome.REPEATED.value, _IGNORED)
 _MESSAGES: Final = msgspec.msgpack.Decoder(Message)
 _RETRY_AFTER_S: Final = 10
 _UNCOUNTED: Final = msgspec.msgpack.Decoder(list[Uncounted])
+_RECENT_HITS: Final = msgspec.msgpack.Decoder(RecentHits)
 _HITS: Final = msgspec.msgpack.Decoder(PassedHit)
 DROPPED_NAME: Final = "dropped-settings-{}.json"
 """The file with changes that were dropped, by the number of the epoch in which they were made."""
@@ -266,6 +268,9 @@ class Collectors:
                 return await self._encoded_requests(asked)
             if isinstance(asked, UncountedWanted):
                 return msgspec.msgpack.encode(self._uncounted_here(asked))
+            if isinstance(asked, RecentHitsWanted):
+                self._check_is_of_cluster(asked.cluster)
+                return msgspec.msgpack.encode(self._pipeline.recent_hits(self._clock()))
             if isinstance(asked, PassedHits):
                 return msgspec.msgpack.encode(await self._received(asked))
         except msgspec.MsgspecError as error:
@@ -388,8 +393,30 @@ class Collectors:
         """Return the hits that did not count on each of the others. Raises Unavailable."""
         return await self._ask_all(UncountedWanted(self._role.epoch.cluster, website), _UNCOUNTED)
 
+    async def recent_hits(self) -> dict[int, RecentHits | None]:
+        """Return the hits of the last day of each of the others, None of one that is silent."""
+        answers = await self._ask_each(RecentHitsWanted(self._role.epoch.cluster), _RECENT_HITS)
+        return {
+            number: None if isinstance(answered, NotSent) else answered
+            for number, answered in answers.items()
+        }
+
     async def _ask_all(self, message: Message, decoder: msgspec.msgpack.Decoder[T]) -> list[T]:
         """Return the answers of all others. Raises Unavailable if one does not answer."""
+        found: list[T] = []
+        for number, answered in (await self._ask_each(message, decoder)).items():
+            if isinstance(answered, NotSent):
+                raise Unavailable(
+                    f"collector {number} does not answer at the moment, and has a part of this",
+                    retry_after=_RETRY_AFTER_S,
+                ) from answered
+            found.append(answered)
+        return found
+
+    async def _ask_each(
+        self, message: Message, decoder: msgspec.msgpack.Decoder[T]
+    ) -> dict[int, T | NotSent]:
+        """Return the answer of each of the others, or why there is none."""
 
         async def answer(number: int) -> T | NotSent:
             if failure := self._state.others[number].failure:
@@ -401,16 +428,7 @@ class Collectors:
                 return error
 
         asking = {number: Deferred.fromCoroutine(answer(number)) for number in self._peers}
-        answers = {number: await asked for number, asked in asking.items()}
-        found: list[T] = []
-        for number, answered in answers.items():
-            if isinstance(answered, NotSent):
-                raise Unavailable(
-                    f"collector {number} does not answer at the moment, and has a part of this",
-                    retry_after=_RETRY_AFTER_S,
-                ) from answered
-            found.append(answered)
-        return found
+        return {number: await asked for number, asked in asking.items()}
 
     async def _encoded_requests(self, wanted: RequestsWanted) -> bytes:
         self._check_is_of_cluster(wanted.cluster)

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import chain
 from typing import Final
@@ -217,3 +217,27 @@ class UnknownHostnames:
             for hostname, counted in reversed(self._counts.items())
             if (hits := counted.last_day(now))
         ]
+
+
+@frozen
+class RecentHits:
+    """The hits of the last 24 hours, or since the start."""
+
+    accepted: int
+    refused: list[Uncounted]
+    unknown_hostnames: list[Unregistered]
+
+    @classmethod
+    def sum_of(cls, of_collectors: Sequence["RecentHits"]) -> "RecentHits":
+        """Return the sum of those of several collectors."""
+        hits: Counter[str] = Counter()
+        last: dict[str, int] = {}
+        for unknown in chain.from_iterable(each.unknown_hostnames for each in of_collectors):
+            hits[unknown.hostname] += unknown.hits
+            last[unknown.hostname] = max(last.get(unknown.hostname, 0), unknown.last)
+        newest = sorted(last, key=lambda hostname: -last[hostname])[:MAX_HOSTNAMES]
+        return cls(
+            sum(each.accepted for each in of_collectors),
+            added_up(each.refused for each in of_collectors),
+            [Unregistered(hostname, hits[hostname], last[hostname]) for hostname in newest],
+        )

@@ -24,7 +24,13 @@ from medamad.domain.dimensions import WidthClass
 from medamad.domain.errors import BadRequest, Forbidden, NotFound, TooMany, Unavailable
 from medamad.domain.hits import BotRule, Event, Hit, HostingRule, OriginRule, Unload, View, Visitor
 from medamad.domain.websites import Website
-from medamad.ingest.hit_counts import RecentCount, RecentSenders, UncountedHits, UnknownHostnames
+from medamad.ingest.hit_counts import (
+    RecentCount,
+    RecentHits,
+    RecentSenders,
+    UncountedHits,
+    UnknownHostnames,
+)
 from medamad.ingest.networks import Networks, Sender, host_prefix_of
 from medamad.ingest.page import Source, host_of, page_of, source_of, websites_of, websites_on
 from medamad.ingest.payload import (
@@ -255,6 +261,14 @@ class Pipeline:
             self.queue.add(hit, stored, arrival.sender.network, arrival.sender.sent_bytes)
         else:
             self._store_or_pass_on(hit, arrival, stored, self.others)
+
+    def recent_hits(self, now: float) -> RecentHits:
+        """Return the hits of the last 24 hours, or since the start."""
+        return RecentHits(
+            self.accepted.last_day(now),
+            self.uncounted.of_all(now),
+            self.unknown_hostnames.newest(now),
+        )
 
     def _store_or_pass_on(
         self, hit: Hit, arrival: _Arrival, stored: Stored, others: OtherCollectors

@@ -15,7 +15,7 @@ from medamad.domain.backups import BackupState
 from medamad.domain.cluster import NOT_PRIMARY_S, ClusterState
 from medamad.domain.errors import Unavailable
 from medamad.domain.timings import Timings
-from medamad.ingest.hit_counts import Uncounted
+from medamad.ingest.hit_counts import RecentHits, Uncounted
 from medamad.ingest.pipeline import Pipeline
 from medamad.mail.mailer import Mailer
 from medamad.query.engine import Engine
@@ -68,6 +68,9 @@ class OtherCollectors(Protocol):
 
     async def uncounted(self, website: int, /) -> list[list[Uncounted]]:
         """Return the hits that each did not count. Raises Unavailable if one is silent."""
+
+    async def recent_hits(self) -> dict[int, RecentHits | None]:
+        """Return the hits of the last day of each, by number; None of one that is silent."""
 
 
 class RunQuery(Protocol):

@@ -364,6 +364,17 @@ def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(
         # The first day of a log may have begun late.
         found = each.get(f"{path}blind-spot")
         assert (found["first"], found["loads"], found["robots"]) == ("2025-01-02", 5, 2)
+    for number, each in enumerate(everybody, 1):
+        for hostname in ("unknown.example", f"unknown{number}.example"):
+            load = body | {"u": f"https://{hostname}/"}
+            assert each.request("POST", "/api/event/hit", load).status == 404
+    for number, each in enumerate(everybody, 1):
+        usage = each.get("/api/user/usage")
+        assert usage["collectors"] == {"this": number, "silent": []}
+        refused = {row["reason"]: row["hits"] for row in usage["hits"]["refused"]}
+        assert (refused["bot"], refused["unknown-website"]) == (6, 6)
+        unknown = {row["hostname"]: row["hits"] for row in usage["hits"]["unknown_hostnames"]}
+        assert unknown == {"unknown.example": 3} | {f"unknown{n}.example": 1 for n in (1, 2, 3)}
     lasting[2].kill()
     for name in ("robots", "ignored", "blind-spot"):
         answer = everybody[2].request("GET", path + name)
@@ -371,6 +382,9 @@ def test_what_each_collector_has_counted_apart_is_in_the_answers_of_all(
         expected = "collector 2 does not answer at the moment, and has a part of this"
         assert answer.json["error"]["message"] == expected
     assert everybody[2].request("GET", f"{path}summary").status == 200
+    usage = everybody[2].get("/api/user/usage")
+    assert usage["collectors"] == {"this": 3, "silent": [2]}
+    assert {row["reason"]: row["hits"] for row in usage["hits"]["refused"]}["bot"] == 4
     lasting[2].start()
     until(lambda: everybody[2].request("GET", f"{path}robots").status == 200)
     assert robots(everybody[2]) == {"GPTBot": 6, "curl": 4}

@@ -250,6 +250,13 @@ test("usage says what was counted, and why the rest was not", async () => {
   );
 });
 
+test("usage says whose it is, and what is missing", async () => {
+  const collectors = { this: 2, silent: [1, 3] };
+  const shown = showApp("settings/usage", owner([], { "user/usage": { ...USAGE, collectors } }));
+  assert.ok(await shown.findByText(/those of collector 2, and the hits those of all collectors/));
+  assert.ok(shown.getByText(/don’t answer: 1, 3\./));
+});
+
 test("where all was counted, usage says so", async () => {
   const shown = showApp("settings/usage", owner());
   assert.ok(await shown.findByText("Every hit was counted."));

@@ -1,5 +1,6 @@
 """The account: login and logout, its data and settings, and the use of the machine."""
 
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -8,6 +9,7 @@ import msgspec
 
 from medamad.build import LICENCE, VERSION
 from medamad.domain.accounts import Account
+from medamad.ingest.hit_counts import RecentHits
 from medamad.transfer.registry import installed_formats
 from medamad.web.auth import (
     DELETE_SESSION,
@@ -110,16 +112,18 @@ async def delete_user(call: Call) -> Response:
     return no_content(DELETE_SESSION)
 
 
-def usage(used: ResourceUsage, call: Call) -> Response:
+async def usage(used: ResourceUsage, call: Call) -> Response:
     """Return the use of the machine, the hits of the last day, and facts about the service."""
     call.caller.check_all()
     backend, settings, now = call.backend, call.backend.settings, call.backend.clock()
+    others = {} if backend.collectors is None else await backend.collectors.recent_hits()
     return json_response(
         {
+            **_collectors(backend, others),
             **used.of_machine(settings.data_dir),
             "process": used.of_process(now),
             "storage": backend.store.usage(),
-            "hits": _hits(backend, now),
+            "hits": _hits(backend, others, now),
             "tracker": {"script_name": settings.script_name, "event_name": settings.event_name},
             "service": {
                 "version": VERSION,
@@ -133,19 +137,29 @@ def usage(used: ResourceUsage, call: Call) -> Response:
     )
 
 
-def _hits(backend: Backend, now: float) -> dict[str, object]:
+def _collectors(backend: Backend, others: Mapping[int, RecentHits | None]) -> dict[str, object]:
+    """Return which collector of several this is, and those whose hits are unknown here."""
+    if backend.cluster is None or backend.collectors is None:
+        return {}
+    silent = [number for number, hits in others.items() if hits is None]
+    return {"collectors": {"this": backend.cluster.collector, "silent": silent}}
+
+
+def _hits(
+    backend: Backend, others: Mapping[int, RecentHits | None], now: float
+) -> dict[str, object]:
     """Return the counts of hits of the last 24 hours, or since the daemon started.
 
-    Hostnames that have been registered since are left out.
+    Those of all collectors that have answered. Hostnames that have been registered since are left
+    out.
     """
-    pipeline, serving = backend.pipeline, backend.store.websites.serving
+    here, serving = backend.pipeline.recent_hits(now), backend.store.websites.serving
+    found = RecentHits.sum_of([here, *filter(None, others.values())])
     return {
-        "accepted": pipeline.accepted.last_day(now),
-        "refused": pipeline.uncounted.of_all(now),
+        "accepted": found.accepted,
+        "refused": found.refused,
         "unknown_hostnames": [
-            unknown
-            for unknown in pipeline.unknown_hostnames.newest(now)
-            if serving(unknown.hostname) is None
+            unknown for unknown in found.unknown_hostnames if serving(unknown.hostname) is None
         ],
     }
 

@@ -359,6 +359,8 @@ export interface Usage {
   disk: { used: number; total: number };
   process: { cpu: number; memory: number; threads: number; uptime: number };
   storage: { used: number; total: number };
+  /** Which collector answers, if there are several, and whose hits are missing. */
+  collectors?: { this: number; silent: number[] };
   hits: {
     accepted: number;
     refused: Refused[];

@@ -780,6 +780,9 @@ export const de: Catalogue = {
   "tracker.names": "Inhaltsblocker umgehen",
   "tracker.names-text":
     "Inhaltsblocker kennen die üblichen Namen. Mit {script} und {event} in der Konfiguration können Sie eigene hinzufügen; derzeit sind es {script_name} und {event_name}.",
+  "usage.collector":
+    "Rechner und Dienst sind die des Collectors {number}, die Zugriffe die aller Collectors.",
+  "usage.silent": "Die Zugriffe dieser Collectors fehlen, weil sie nicht antworten: {numbers}.",
   "usage.server": "Server",
   "usage.cpu": "CPU",
   "usage.cores.one": "{n} Kern",

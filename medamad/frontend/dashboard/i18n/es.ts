@@ -774,6 +774,9 @@ export const es: Catalogue = {
   "tracker.names": "Evitar los bloqueadores de contenido",
   "tracker.names-text":
     "Los bloqueadores conocen los nombres habituales. Con {script} y {event} en la configuración puede añadir otros; ahora son {script_name} y {event_name}.",
+  "usage.collector":
+    "La máquina y el servicio son los del colector {number}; las peticiones, las de todos los colectores.",
+  "usage.silent": "Faltan las peticiones de estos colectores, que no responden: {numbers}.",
   "usage.server": "Servidor",
   "usage.cpu": "CPU",
   "usage.cores.one": "{n} núcleo",

@@ -785,6 +785,9 @@ export const fr: Catalogue = {
   "tracker.names": "Contourner les bloqueurs de contenu",
   "tracker.names-text":
     "Les bloqueurs connaissent les noms habituels. Dans la configuration, {script} et {event} vous permettent d’ajouter les vôtres ; ce sont actuellement {script_name} et {event_name}.",
+  "usage.collector":
+    "La machine et le service sont ceux du collecteur {number}, les requêtes celles de tous les collecteurs.",
+  "usage.silent": "Il manque les requêtes de ces collecteurs, qui ne répondent pas : {numbers}.",
   "usage.server": "Serveur",
   "usage.cpu": "Processeur",
   "usage.cores.one": "{n} cœur",

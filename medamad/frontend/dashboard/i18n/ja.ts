@@ -754,6 +754,9 @@ export const ja: Catalogue = {
   "tracker.names": "コンテンツブロッカーの回避",
   "tracker.names-text":
     "コンテンツブロッカーは一般的な名前を認識します。設定の{script}と{event}で独自の名前を追加できます。現在は{script_name}と{event_name}です。",
+  "usage.collector":
+    "サーバーとサービスはコレクター{number}のもの、ヒットはすべてのコレクターのものです。",
+  "usage.silent": "応答のないコレクターのヒットは含まれていません：{numbers}",
   "usage.server": "サーバー",
   "usage.cpu": "CPU",
   "usage.cores.one": "{n}コア",

@@ -719,6 +719,8 @@ export const zh: Catalogue = {
   "tracker.names": "避开内容拦截器",
   "tracker.names-text":
     "内容拦截器熟悉常见的名称。您可以通过配置中的 {script} 和 {event} 添加自己的名称；当前为 {script_name} 和 {event_name}。",
+  "usage.collector": "服务器和服务为收集器 {number} 的数据，请求为所有收集器的总和。",
+  "usage.silent": "以下收集器没有响应，其请求未包含在内：{numbers}",
   "usage.server": "服务器",
   "usage.cpu": "CPU",
   "usage.cores.one": "{n} 个核心",

@@ -20,12 +20,22 @@ export function UsageFigures() {
   if (!usage) return error ? <Trouble error={error} /> : <span class="skeleton sites-skeleton" />;
   return (
     <>
+      {usage.collectors && <Collectors {...usage.collectors} />}
       <Server {...usage} />
       <Process {...usage.process} />
       <Hits {...usage.hits} />
       {usage.hits.unknown_hostnames.length > 0 && (
         <Unknown hostnames={usage.hits.unknown_hostnames} isDemo={usage.service.demo} />
       )}
+    </>
+  );
+}
+
+function Collectors({ this: number, silent }: NonNullable<Usage["collectors"]>) {
+  return (
+    <>
+      <p class="soft">{t("usage.collector", { number })}</p>
+      {silent.length > 0 && <p>{t("usage.silent", { numbers: silent.join(", ") })}</p>}
     </>
   );
 }

@@ -192,6 +192,9 @@ export const settings = {
   "tracker.names": "Avoiding content blockers",
   "tracker.names-text":
     "Content blockers know the usual names. You can add your own with {script} and {event} in the configuration; currently they’re {script_name} and {event_name}.",
+  "usage.collector":
+    "The machine and the service are those of collector {number}, and the hits those of all collectors.",
+  "usage.silent": "The hits of these collectors are missing, since they don’t answer: {numbers}.",
   "usage.server": "Server",
   "usage.cpu": "CPU",
   "usage.cores.one": "{n} core",
