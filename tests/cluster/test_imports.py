@@ -77,17 +77,27 @@ def both(
             daemon.stop()
 
 
-def imported(daemon: Daemon, *arguments: str) -> tuple[int, str]:
-    """Import into the website; return the status, and what was printed but for the progress."""
-    done = finished("import", daemon.data, "--website", "example.com", *arguments)
+def imported(daemon: Daemon, *arguments: str, hostname: str = "example.com") -> tuple[int, str]:
+    """Import into a website; return the status, and what was printed but for the progress."""
+    done = finished("import", daemon.data, "--website", hostname, *arguments)
     return done.returncode, done.stdout + done.stderr.rpartition("\r")[2]
 
 
-def answers(daemon: Daemon) -> dict[str, Any]:
+def exported(daemon: Daemon, folder: Path, *whats: str) -> list[str]:
+    """Export the website into files; return their names."""
+    folder.mkdir(exist_ok=True)
+    files = [str(folder / what) for what in whats]
+    for what, file in zip(whats, files, strict=True):
+        done = finished("export", daemon.data, "example.com", "--what", what, "-o", file)
+        assert done.returncode == 0, done
+    return files
+
+
+def answers(daemon: Daemon, hostname: str = "example.com") -> dict[str, Any]:
     client = daemon.client()
     names = ("summary", *(statistic.name for statistic in STATISTICS))
     return {
-        name: client.get(f"/api/website/example.com/{name}", **query)
+        name: client.get(f"/api/website/{hostname}/{name}", **query)
         for name in names
         for query in ({}, {"visits": "true"})
     }
@@ -136,19 +146,28 @@ def test_an_export_is_imported_once(both: tuple[Daemon, Daemon], tmp_path: Path)
     for number in range(1, 9):
         send(without, number)
     until(lambda: views_of(without) == 8)
-    files = []
-    for limit in ("views", "events"):
-        files.append(str(tmp_path / f"{limit}.csv"))
-        done = finished("export", without.data, "example.com", "--what", limit, "-o", files[-1])
-        assert done.returncode == 0, done
+    files = exported(without, tmp_path / "alone", "views", "events")
     header, *rows = Path(files[0]).read_text().splitlines(keepends=True)
     first = tmp_path / "first.csv"
     first.write_text("".join([header, *rows[:5]]))
     assert imported(with_cluster, str(first))[0] == 0
     assert views_of(with_cluster) == 5
-    assert imported(with_cluster, *files)[0] == 0
+    # With what is left out of figures, and back.
+    rule = {"name": "Third", "filters": "path[eq]=/3"}
+    path = "/api/websites/example.com/exclusions"
+    assert without.client().request("POST", path, rule).status == 201
+    (exclusions,) = exported(without, tmp_path / "alone", "exclusions")
+    status, printed = imported(with_cluster, *files, exclusions)
+    assert (status, "1 exclusion" in printed) == (0, True), printed
     assert answers(with_cluster)["pages"] == answers(without)["pages"]
-    assert views_of(with_cluster) == 8
+    assert views_of(with_cluster) == 7
+    (listed,) = with_cluster.client().get(path)
+    assert (listed["name"], listed["filters"], listed["views"]) == ("Third", "path[eq]=/3", 1)
+    files = exported(with_cluster, tmp_path / "cluster", "views", "events", "exclusions")
+    assert Path(files[-1]).read_text() == Path(exclusions).read_text()
+    without.client().add_website("back.example")
+    assert imported(without, *files, hostname="back.example")[0] == 0
+    assert answers(without, "back.example")["pages"] == answers(without)["pages"]
     with_cluster.stop()
     # The configuration that names the cluster is not given.
     first.write_text("".join([header, *rows[:3]]))
