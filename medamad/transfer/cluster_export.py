@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
@@ -30,30 +30,34 @@ class ClusterSource(Source):
     period: Period
     zone: tzinfo = UTC
     has_visits: bool = True
+    _totals: dict[str, int] = field(factory=dict, init=False)
+    """How many rows of a table are to come, by its name."""
 
-    def row_gaps(self, table: Table) -> Gaps:  # noqa: ARG002 - there are no rollups
-        """Return no gaps."""
+    def row_gaps(self, table: Table) -> Gaps:
+        """Return no gaps: there are no rollups. Raises Unavailable, before the first bytes."""
+        self._count(table)
         return NO_GAPS
 
     def views(self) -> Iterator[RowPiece]:
         """Return the views, visit by visit. Raises Unavailable."""
-        pieces = hits.views(self.reader, self.period, STEP_ROWS)
-        return self._pieces(VIEWS_TABLE, "views", pieces)
+        return self._pieces(VIEWS_TABLE, hits.views(self.reader, self.period, STEP_ROWS))
 
     def events(self) -> Iterator[RowPiece]:
         """Return the properties of the events, visit by visit. Raises Unavailable."""
-        pieces = hits.events(self.reader, self.period, STEP_ROWS)
-        return self._pieces(EVENTS_TABLE, "events", pieces)
+        return self._pieces(EVENTS_TABLE, hits.events(self.reader, self.period, STEP_ROWS))
 
     def report(self, report: Report, query: Query) -> Result[list[Any]]:
         """Return what a report finds. Raises Unavailable."""
         return hits.run_report(self.reader, lambda reader: report(reader, query))
 
-    def _pieces(
-        self, table: Table, name: str, pieces: Iterator[hits.Columns]
-    ) -> Iterator[RowPiece]:
+    def _count(self, table: Table) -> int:
+        if table.name not in self._totals:
+            self._totals[table.name] = hits.count_rows(self.reader, table.name, self.period)
+        return self._totals[table.name]
+
+    def _pieces(self, table: Table, pieces: Iterator[hits.Columns]) -> Iterator[RowPiece]:
         cells = self._view_cells if table is VIEWS_TABLE else self._event_cells
-        done, total = 0, hits.count_rows(self.reader, name, self.period)
+        done, total = 0, self._count(table)
         for piece in pieces:
             rows = cells(piece)
             done += len(rows[0])

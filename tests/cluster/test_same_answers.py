@@ -297,6 +297,18 @@ async def test_a_server_that_is_down_is_an_error_for_now(both: Both) -> None:
 
 
 @pytest.mark.parametrize("what", ["views", "events", "statistics"])
+@pytest_twisted.ensureDeferred
+async def test_an_export_from_a_server_that_is_down_is_an_error_for_now(
+    both: Both, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(both.daemon.store, "spool", Spool(72))
+    client = Client(Connecting(urls=["http://127.0.0.1:1"]))
+    both.daemon.site.backend.engine = ClickHouseEngine(client)
+    found = await both.owner.ask("GET", f"/api/website/{SITE.hostname}/export?what={what}")
+    assert (found.status, found.header("Retry-After")) == (503, "10")
+
+
+@pytest.mark.parametrize("what", ["views", "events", "statistics"])
 @pytest.mark.parametrize("period", ["", "&start=2025-03-01T00:00:00Z&end=2025-04-30T23:59:59Z"])
 @pytest_twisted.ensureDeferred
 async def test_an_export_has_the_same_rows(

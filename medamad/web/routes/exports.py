@@ -52,6 +52,7 @@ class _File:
     _ready: deque[bytes | None] = field(factory=deque)
     _done: int = -1
     _has_ended: bool = False
+    _has_failed: bool = False
     gaps: Gaps = NO_GAPS
     """The gaps in what has been made."""
 
@@ -80,6 +81,8 @@ class _File:
             try:
                 return await self._call.run_query(self._step)
             except Unavailable:
+                if self._has_failed:
+                    raise
                 # Too many queries are waiting: they go first.
                 waited: Deferred[None] = Deferred()
                 self._call.backend.call_later(_WAIT_S, waited.callback, None)
@@ -91,14 +94,19 @@ class _File:
         The pieces of a report are joined, unless they are too large.
         """
         data: list[bytes] = []
-        for piece in self._encoded:
-            data.append(piece.data)
-            for gaps in piece.gaps.values():
-                self.gaps |= gaps
-            has_progressed = piece.done != self._done
-            self._done = piece.done
-            if has_progressed or sum(map(len, data)) >= _STEP_BYTES:
-                break
+        try:
+            for piece in self._encoded:
+                data.append(piece.data)
+                for gaps in piece.gaps.values():
+                    self.gaps |= gaps
+                has_progressed = piece.done != self._done
+                self._done = piece.done
+                if has_progressed or sum(map(len, data)) >= _STEP_BYTES:
+                    break
+        except Unavailable:
+            # The iterator has ended with it: another step would find the end of the file.
+            self._has_failed = True
+            raise
         self._has_ended = not data
         return b"".join(data) if data else None
 

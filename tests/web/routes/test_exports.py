@@ -16,6 +16,7 @@ from support.web.daemon_in_memory import Server, build_server
 from support.web.slow_clients import leave, slow
 from twisted.internet.defer import Deferred, succeed
 
+from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
 from medamad.query.reader import Reader
 from medamad.query.request import Cancelled, Query
@@ -305,6 +306,25 @@ async def test_a_failed_export_is_cut_off(server: Server) -> None:
         wire.producer.resumeProducing()
     assert wire.aborted
     assert not wire.value().endswith(b"\r\n0\r\n\r\n")
+    assert server.site.backend.exports == {}
+    connection.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_export_is_cut_off_if_the_hits_become_unavailable(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response that ends normally would look like the whole file."""
+    await filled(server, 10)
+
+    def encoded(*_: Any) -> Iterator[EncodedPiece]:
+        yield EncodedPiece(b"time,path\n", 0, 0)
+        raise Unavailable("the cluster does not answer at the moment", retry_after=10)
+
+    monkeypatch.setattr(ExportRequest, "encoded", encoded)
+    connection = await asked(server)
+    assert connection.wire.aborted
+    assert not connection.wire.value().endswith(b"\r\n0\r\n\r\n")
     assert server.site.backend.exports == {}
     connection.close()
 
