@@ -94,7 +94,7 @@ def _grouped(
 class Series:
     """The sums and the median durations of n buckets, `medians_ms` of shape (n,), 0 if unknown.
 
-    `total` is the same for all buckets together, if it cost nothing more.
+    `total` is the same for all buckets together, if it takes less time than without the buckets.
     """
 
     tally: Tally

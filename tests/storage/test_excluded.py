@@ -59,6 +59,7 @@ ENDPOINTS = (
     ("entries", BEGINNING),
     ("exits", BEGINNING),
     ("summary", [("visits", "true"), ("interval", "day")]),
+    ("summary", BEGINNING),
     ("pages", []),
     ("time", []),
     ("browsers", [("visits", "true"), ("views", "true")]),
@@ -163,11 +164,15 @@ def random_hits(
     return hits, now_ms
 
 
-@pytest.mark.parametrize("seed", [6, *(pytest.param(n, marks=pytest.mark.slow) for n in range(12))])
+@pytest.mark.parametrize(
+    ("seed", "most_together"),
+    [(6, 1 << 18), (7, 3), *(pytest.param(n, 9, marks=pytest.mark.slow) for n in range(12))],
+)
 @pytest_twisted.ensureDeferred
 async def test_what_rules_leave_out_stays_exact_while_hits_arrive(
-    open_store: OpenStore, seed: int
+    open_store: OpenStore, seed: int, most_together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("medamad.query.embedded.left_out.MAX_TOGETHER", most_together)
     rng = random.Random(seed)  # noqa: S311 - the same each time
     store = open_store(sizes=Sizes(chunk_views=8, merged_members=2, counted_from=0))
     website = await store.add_website("example.com", 1)

@@ -33,7 +33,7 @@ from medamad.query.embedded.visit_groups import (
     shared_by_leaf,
     snapshot_of_part,
 )
-from medamad.query.embedded.visits import visits_with
+from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.exclusions import rules_of
 from medamad.query.filters import (
     NUMBER_FIELDS,
@@ -46,7 +46,7 @@ from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation, Query
 from medamad.storage.compaction.division import LeftOut
 from medamad.storage.segments.format import Day, Segment, SegmentHeader
-from medamad.storage.segments.gathered import GatheredViews
+from medamad.storage.segments.gathered import GatheredViews, SomeGatheredViews
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
     EventColumns,
@@ -151,10 +151,20 @@ class ExcludedViews:
         number = part.segment.number
         if number in self.snapshot.overlays:
             return None
-        if number not in self._counted:
-            alone = self.snapshot.only([part.segment])
-            self._counted[number] = LeftOutViews(self, alone, self.state_of(alone.segments))
-        return self._counted[number]
+        return self._left_out_of(part.segment)
+
+    def counted_together(self, segments: Snapshot) -> LeftOutViews | None:
+        """Return what is left out of segments that never change; None of a single one."""
+        if len(segments.segments) <= 1:
+            return None
+        of_each = [self._left_out_of(each) for each in segments.segments]
+        return LeftOutViews(self, segments, tuple(each.state for each in of_each), of_each)
+
+    def _left_out_of(self, segment: Segment) -> LeftOutViews:
+        if segment.number not in self._counted:
+            alone = self.snapshot.only([segment])
+            self._counted[segment.number] = LeftOutViews(self, alone, self.state_of([segment]))
+        return self._counted[segment.number]
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part are left out."""
@@ -169,6 +179,12 @@ class ExcludedViews:
         if first not in self._masks:
             self._masks[first] = self._find_cached(part)
         return self._masks[first]
+
+    def visits_of(self, gathered: GatheredViews, others: Numbers) -> PartVisits:
+        """Return the visits that are left out of gathered views, without those of some numbers."""
+        rows = gathered.rows_of(self._numbers_left_out())
+        views = SomeGatheredViews(gathered.bounds, gathered, rows)
+        return all_visits(self.snapshot, views, others)
 
     def events(self, events: EventColumns) -> Mask:
         """Return which rows of loose events are left out if they have no view, shape (n,)."""
@@ -214,10 +230,11 @@ class ExcludedViews:
     def _state_of(self, header: SegmentHeader) -> bytes:
         first, last = bounds = header.sequence_bounds
         if bounds not in self._states:
-            state, visits = self._rules_digest().copy(), (header.first_visit or 1, last + 1)
+            state = self._rules_digest().copy()
+            visits = np.array((header.first_visit or 1, last + 1), np.int64)
             for numbers in (self._numbers_shared(), self._numbers_left_out()):
-                begin, end = np.searchsorted(numbers, visits)
-                state.update(np.int64(end - begin).tobytes() + numbers[begin:end].tobytes())
+                begin, end = numbers.searchsorted(visits).tolist()
+                state.update((end - begin).to_bytes(8, "little") + numbers[begin:end].tobytes())
             for loose in self._loose_views():
                 begin, end = np.searchsorted(loose, np.array((first, last + 1), np.uint64))
                 state.update(loose[begin:end].tobytes() + b".")
@@ -244,13 +261,13 @@ class ExcludedViews:
     def _find(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
         self.cancellation.check()
-        rows = [rows_of_visits(part, self._numbers_left_out())]
-        mask = None
-        if not isinstance(part, GatheredViews):
+        numbers, mask = self._numbers_left_out(), None
+        if isinstance(part, GatheredViews):
+            found = part.rows_of(numbers)
+        else:
             if part.first_visit:
                 mask = self._whole_visits(part)
-            rows.append(self._without_visit(part))
-        found = np.concatenate(rows)
+            found = np.concatenate([rows_of_visits(part, numbers), self._without_visit(part)])
         if len(found):
             mask = (mask or RowMask.of_none(len(part))).with_rows(found)
         return mask

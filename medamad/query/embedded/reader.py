@@ -184,7 +184,11 @@ class EmbeddedReader(Reader):
     def _find_counted(self) -> Snapshot:
         if self._excluded is None:
             return self.snapshot
-        return evolve(self.snapshot, rollup_segments=self._excluded.rollups(left_out=False))
+        rollups = self._excluded.rollups(left_out=False)
+        if rollups == self.snapshot.rollup_segments:
+            # What is gathered from it is gathered once.
+            return self.snapshot
+        return evolve(self.snapshot, rollup_segments=rollups)
 
     @property
     def texts(self) -> CodeTexts:

@@ -110,7 +110,7 @@ class Selection:
 
     def candidates(self, whole: Callable[[Counted], T | None]) -> Iterator[Candidates | T]:
         """Return the same as `scan`, with candidates in the place of selected views."""
-        for scanned in self._scan(self.snapshot.parts, self.filter, whole):
+        for scanned in self._scan_all(whole):
             if not isinstance(scanned, MergedCandidates):
                 yield scanned
 
@@ -122,7 +122,7 @@ class Selection:
         self, wanted: WantedColumns, whole: Callable[[Counted], T | None]
     ) -> Iterator[PartViews | T]:
         """Return the same as `candidates`, as views of parts for MASKS."""
-        for scanned in self._scan(self.snapshot.parts, self.filter, whole, with_merged=True):
+        for scanned in self._scan_all(whole, with_merged=True):
             if isinstance(scanned, Candidates):
                 yield scanned.views(*wanted.of(scanned.part))
             elif isinstance(scanned, MergedCandidates):
@@ -219,6 +219,20 @@ class Selection:
     def without(self, dimension: Dimension) -> "Selection":
         """Return the selection without the filter on a dimension."""
         return evolve(self, filter=self.filter.without(dimension))
+
+    def _scan_all(
+        self, whole: Callable[[Counted], T | None], *, with_merged: bool = False
+    ) -> Iterator[Candidates | MergedCandidates | T]:
+        """Scan all parts; with one value of segments together, if `whole` has it."""
+        snapshot, visits = self.snapshot, self.filter.only_visits
+        if visits is not None:
+            segments, others = divide(snapshot, self.period, lambda header: header.time_bounds)
+            together = visits.counted_together(segments)
+            value = None if together is None else whole(together)
+            if value is not None:
+                yield value
+                snapshot = others
+        yield from self._scan(snapshot.parts, self.filter, whole, with_merged=with_merged)
 
     def _scan(
         self,

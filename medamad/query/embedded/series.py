@@ -1,6 +1,6 @@
 """Sums and median durations of the selected views: of all of them, and by bucket of a series."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import groupby, pairwise
 from typing import Any, Final
@@ -38,22 +38,53 @@ _FEW_BUCKETS: Final = 2_500
 
 
 def total_of(selection: Selection) -> Series:
-    """Return the sums and the median of all selected views, as those of one bucket."""
-    gaps: set[DayGap] = set()
+    """Return the sums and the median of all selected views, as those of one bucket.
+
+    Without filters, they are cached once no view of the period can change.
+    """
+    rollups = list(selected_rollups(selection))
+    gaps = Gaps(gap for rollup in rollups for gap in rollup.gaps)
     if not selection.filter.matches_all_included:
-        rollups = list(selected_rollups(selection))
-        gaps.update(*(rollup.gaps for rollup in rollups))
-        return _filtered(selection, None, [(0, rollup) for rollup in rollups], Gaps(gaps))
+        return _filtered(selection, None, [(0, rollup) for rollup in rollups], gaps)
+
+    def find() -> NDArray[np.int64]:
+        sums = tally_all(selection)
+        for rollup in rollups:
+            sums[:, 0] += rollup.sums
+        return np.append(sums, _median_of_all(selection, rollups))
+
+    period, settled = selection.period, _settled_segments(selection)
+    if settled is None:
+        found = find()
+    else:
+        state = selection.filter.state_of(settled.segments)
+        found = settled.cached((total_of, period.start_ms, period.end_ms, state), find)
+    return Series(make_tally(found[:SUMS, np.newaxis], gaps), found[SUMS:])
+
+
+def _settled_segments(selection: Selection) -> Snapshot | None:
+    """Return the segments with views in the period, None if there are none or other views.
+
+    None of them has an overlay, so what is computed of them is the same at any time.
+    """
+    snapshot, period = selection.snapshot, selection.period
+    rollups = (segment.header.time_bounds for segment in snapshot.rollup_segments)
+    others = (*(chunk.time_bounds for chunk in snapshot.chunks), *rollups)
+    if any(not period.is_outside(*bounds) for bounds in others):
+        return None
+    near = [each for each in snapshot.segments if not period.is_outside(*each.header.time_bounds)]
+    if not near or any(each.number in snapshot.overlays for each in near):
+        return None
+    return snapshot.only(near)
+
+
+def _median_of_all(selection: Selection, rollups: Iterable[SelectedRollup]) -> NDArray[np.int64]:
+    """Return the median of all views that no rule leaves out, and of those of rollups."""
     whole, left_out = selection.apart() or (selection, None)
     unsorted_ms, ascending = _durations_of(whole)
-    sums = tally_all(selection)
-    for rollup in selected_rollups(selection):
-        gaps |= rollup.gaps
-        sums[:, 0] += rollup.sums
-        unsorted_ms.append(rollup.duration_ms)
+    unsorted_ms += [rollup.duration_ms for rollup in rollups]
     removed = () if left_out is None else _durations_of(left_out)
-    median_ms = median(unsorted_ms, ascending, *removed)
-    return Series(make_tally(sums, Gaps(gaps)), np.array([median_ms], np.int64))
+    return np.array([median(unsorted_ms, ascending, *removed)], np.int64)
 
 
 def series_of(selection: Selection, buckets: Buckets) -> Series:
@@ -80,8 +111,9 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         rollup_sums[:, bucket] += rollup.sums
         pieces[bucket].append(rollup.duration_ms)
     medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
-    sums = tally_buckets(selection, buckets) + rollup_sums
-    return Series(make_tally(sums, gaps), cached.with_others(medians_ms))
+    tally = make_tally(tally_buckets(selection, buckets) + rollup_sums, gaps)
+    total = Series(tally.total(), _median_of_all(selection, (rollup for _, rollup in rollups)))
+    return Series(tally, cached.with_others(medians_ms), total)
 
 
 def _filtered(

@@ -178,6 +178,9 @@ class VisitFilter(Protocol):
     def counted(self, part: Part) -> Counted | None:
         """Return the views of a part that match with their counters, None to look at each."""
 
+    def counted_together(self, segments: Snapshot) -> Counted | None:
+        """Return the same of segments that never change, None to look at each of them."""
+
 
 class Exclusions(VisitFilter, Protocol):
     """Matches the views that rules of the website leave out of all figures."""

@@ -115,12 +115,17 @@ class SharedVisits:
     in_whole: "Gathered"
     in_others: "Gathered"
 
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers of all of the visits, ascending."""
+        return joined_numbers([self.in_whole.numbers, self.in_others.numbers])
+
     def snapshots(self) -> Iterator[tuple[Snapshot, Numbers]]:
         """Return snapshots whose units have all of their visits, but for some: these, ascending.
 
         Each visit is in one of them.
         """
-        yield self.snapshot, joined_numbers([self.in_whole.numbers, self.in_others.numbers])
+        yield self.snapshot, self.numbers
         yield snapshot_of_part(self.snapshot, self.in_whole.views), self.in_others.numbers
         yield snapshot_of_part(self.snapshot, self.in_others.views), NO_NUMBERS
 
@@ -346,6 +351,9 @@ class FoundVisits:
 
     def counted(self, _part: Part) -> None:
         """Return None: no segment has counters of them."""
+
+    def counted_together(self, _segments: Snapshot) -> None:
+        """Return None, too."""
 
     def _own_of(self, part: ViewColumns) -> "_OwnVisits | None":
         return None if isinstance(part, GatheredViews) else self._own.get(part.sequence_bounds[0])

@@ -27,8 +27,8 @@ from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.visit_groups import (
     SharedVisits,
     find_shared,
-    of_whole_visits,
     settled_in,
+    shared_by_leaf,
     visits_among,
     visits_in_groups,
 )
@@ -122,15 +122,21 @@ def _sum_left_out(
 
     Those of visits that a segment has all of are cached.
     """
-    pieces = []
-    for among, others in of_whole_visits(selection):
-        whole, rest = divide(among.snapshot, selection.period, lambda header: header.time_bounds)
-        pieces.append(collect(visits_among(evolve(among, snapshot=rest), others), kinds))
-        for segment in whole.segments:
-            alone = evolve(among, snapshot=whole.only([segment]))
-            state = excluded.state_of([segment])
-            add = partial(collect, visits_among(alone, others))
-            pieces.append(_cached_sums(alone.snapshot, kinds, state, add))
+    snapshot, period = selection.snapshot, selection.period
+    shared = shared_by_leaf(snapshot, selection.gathered, selection.cancellation)
+    others = shared.numbers
+    whole, rest = divide(snapshot, period, lambda header: header.time_bounds)
+    in_rest = visits_among(evolve(selection, snapshot=rest), others)
+    gathered = (
+        excluded.visits_of(shared.in_whole.views, shared.in_others.numbers).begun_in(period),
+        excluded.visits_of(shared.in_others.views, NO_NUMBERS).begun_in(period),
+    )
+    pieces = [collect((*in_rest, *gathered), kinds)]
+    for segment in whole.segments:
+        alone = evolve(selection, snapshot=whole.only([segment]))
+        state = excluded.state_of([segment])
+        add = partial(collect, visits_among(alone, others))
+        pieces.append(_cached_sums(alone.snapshot, kinds, state, add))
     return list(map(add_up, zip(*pieces, strict=True)))
 
 

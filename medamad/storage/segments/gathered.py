@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import accumulate, islice, pairwise
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -211,6 +212,11 @@ class GatheredViews(_SomeViews):
         first_rows = rows + 1 - offsets[rows].astype(np.intp)
         return ViewsWithinUnits(self.bounds, self, rows[units[first_rows] == units[rows]])
 
+    def rows_of(self, numbers: Numbers) -> NDArray[np.intp]:
+        """Return the rows of the views of some visits by number, ascending, which are cached."""
+        which = blake2b(numbers.tobytes(), digest_size=16).digest()
+        return self._cached((rows_of_visits, which), lambda: rows_of_visits(self, numbers))
+
     def _cached(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         if what not in self._columns:
             self._columns[what] = self.cached(what, compute)
@@ -284,8 +290,8 @@ class GatheredViews(_SomeViews):
 
 
 @define(eq=False)
-class ViewsWithinUnits(_SomeViews):
-    """Some of gathered views, at places that ascend, with the events that the same unit has."""
+class SomeGatheredViews(_SomeViews):
+    """Some of gathered views, at places that ascend, with their events."""
 
     source: GatheredViews
     index: NDArray[np.intp]
@@ -294,19 +300,27 @@ class ViewsWithinUnits(_SomeViews):
         return self.source.column(what, column)[self.index]
 
     def events(self) -> NDArray[np.int64]:
-        return self._within(self.source.events())
+        return self._here(self.source.events())
 
     def late_events(self) -> NDArray[np.int64]:
-        return self._within(self.source.late_events())
+        return self._here(self.source.late_events())
 
-    def _within(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _here(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the events of these views, with the places of these."""
         places = np.full(len(self.source), -1)
         places[self.index] = np.arange(len(self.index))
-        view, unit = events[:2]
-        are_here = (places[view] >= 0) & (self.source.units_of_views()[view] == unit)
-        found = events[:, are_here]
-        found[0] = places[view[are_here]]
+        found = events[:, places[events[0]] >= 0]
+        found[0] = places[found[0]]
         return found
+
+
+@define(eq=False)
+class ViewsWithinUnits(SomeGatheredViews):
+    """Some of gathered views, at places that ascend, with the events that the same unit has."""
+
+    def _here(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        view, unit = events[:2]
+        return super()._here(events[:, self.source.units_of_views()[view] == unit])
 
 
 def _marked(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
