@@ -150,9 +150,7 @@ def find_shared(
     if by_leaf:
         whole = evolve(whole, segments=tuple(whole.leaf_segments()))
     # Where units are not merged, nobody asks for what each of them sees.
-    units = []
-    if whole.segments:
-        units = [whole] if by_leaf else [whole.only([segment]) for segment in whole.segments]
+    units = [whole] if by_leaf else [whole.only([segment]) for segment in whole.segments]
     in_whole = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
     elsewhere = find_elsewhere(others, cancellation)
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]

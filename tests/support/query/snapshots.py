@@ -51,6 +51,7 @@ from medamad.storage.segments.format import (
     HOSTING,
     PAGE_VISITOR,
     VISITOR,
+    Segment,
     SortedDurations,
     first_visit_of,
     timed_flags,
@@ -230,6 +231,9 @@ class MadeSnapshot(Snapshot):
     def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
         found = [part for part in leaves(self.parts) if may_have_visits(part, visits)]
         yield from sorted(found, key=lambda part: part.sequence_bounds)
+
+    def only(self, segments: Iterable[Segment]) -> Snapshot:
+        return evolve(super().only(segments), parts=(), rollups=())
 
 
 class Dictionary:
