@@ -19,6 +19,7 @@ _ESCAPED: Final = re.compile(
 """Percent-escapes of UTF-8 (RFC 3629, section 4)."""
 _MOST_RUNS: Final = MAX_PATH // 2 + 1
 """The most runs of escapes, with a character between them, in MAX_PATH characters."""
+_SLASHES: Final = re.compile("//+")
 
 
 def stored_path(path: str) -> str:
@@ -35,6 +36,11 @@ def cut_path(decoded: str) -> str:
 def decoded_path(path: str) -> str:
     """Return all of a URL's path, decoded as far as that yields UTF-8."""
     return _ESCAPED.sub(_decoded, path) if "%" in path else path
+
+
+def without_empty_segments(path: str) -> str:
+    """Return a path without the segments that servers ignore, as in `//reset//token`."""
+    return _SLASHES.sub("/", path) if "//" in path else path
 
 
 def _decoded(escapes: re.Match[str]) -> str:

@@ -6,7 +6,13 @@ from urllib.parse import unquote_plus
 
 from attrs import evolve, frozen
 
-from medamad.domain.paths import MAX_PATH, PathPattern, decoded_path, stored_pattern
+from medamad.domain.paths import (
+    MAX_PATH,
+    PathPattern,
+    decoded_path,
+    stored_pattern,
+    without_empty_segments,
+)
 from medamad.domain.redaction import Redaction
 from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.ingest.networks import Networks
@@ -32,7 +38,10 @@ class WebsiteRules:
             settings,
             Networks(map(ip_network, settings.blocked_networks)),
             frozenset(settings.blocked_countries),
-            tuple(PathPattern.of(stored_pattern(each)) for each in settings.excluded_paths),
+            tuple(
+                PathPattern.of(without_empty_segments(stored_pattern(each)))
+                for each in settings.excluded_paths
+            ),
             settings.redaction,
         )
 
@@ -42,6 +51,7 @@ class WebsiteRules:
 
     def excludes(self, path: str) -> bool:
         """Return whether the hits of a page are ignored."""
+        path = without_empty_segments(path)
         return any(pattern.matches(path) for pattern in self.excluded)
 
     def stored_path(self, path: str, url: str) -> str:

@@ -255,6 +255,9 @@ async def test_the_presets_of_the_configuration_bind_every_website(house: House)
         ({"excluded_paths": ["/admin/*"]}, {"u": "https://example.com/admin/a/b"}, "path"),
         ({"excluded_paths": ["/admin"]}, {"u": "https://example.com/admin/?x"}, "path"),
         ({"excluded_paths": ["/admin"]}, {"u": "https://example.com/administration"}, None),
+        ({"excluded_paths": ["/admin/*"]}, {"u": "https://example.com//admin/x"}, "path"),
+        ({"excluded_paths": ["/admin/x"]}, {"u": "https://example.com/admin///x"}, "path"),
+        ({"excluded_paths": ["//admin//x"]}, {"u": "https://example.com/admin/x"}, "path"),
     ],
 )
 @pytest_twisted.ensureDeferred
@@ -316,6 +319,7 @@ async def test_nothing_of_a_token_is_left_where_a_limit_cuts_or_an_escape_hides_
         ("/reset/a?s=2", "/reset/…?s=2"),
         ("/what?", "/what?"),
         ("/admin?s=2", None),
+        ("//admin?s=2", None),
         ("/admin/b", "/admin/b"),
         ("/" + "a/" * 1_020 + "ada@exa", "/" + "a/" * 1_020 + "…"),
         ("/a?s=" + "a" * 2_043, "/a?s=…"),
