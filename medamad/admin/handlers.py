@@ -129,6 +129,7 @@ class AdminHandlers:
         website = backend.store.websites.by_hostname(name)
         if website is None:
             raise BadRequest(f"hostname: no website {name} is registered")
+        backend.pipeline.rules.check_own(request.settings.settings.respect_gpc)
         now = int(backend.clock())
         imported: Imported = await uncancelled(
             backend.store.import_settings(website, request.settings, now)

@@ -88,6 +88,11 @@ class Rules:
         """Return what becomes of hits from hosting providers' networks, on a website."""
         return own.settings.hosting or self.hosting_rule
 
+    def check_own(self, respect_gpc: bool | None) -> None:
+        """Raise BadRequest if a website may not have this as its setting."""
+        if self.is_exempt and respect_gpc is False:
+            raise BadRequest("respect_gpc: the configuration's preset for privacy requires it")
+
 
 BOT: Final = "bot"
 HOSTING: Final = "hosting"

@@ -1,4 +1,4 @@
-"""The status that commands receive."""
+"""What commands receive: the status, and the answer to an import of settings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +11,12 @@ from support.web.daemon_in_memory import Server, build_server
 from twisted.internet.defer import Deferred
 
 from medamad.admin.handlers import AdminHandlers
-from medamad.admin.protocol import DaemonState, Status
+from medamad.admin.protocol import DaemonState, ImportSettings, Status
+from medamad.domain.errors import BadRequest
+from medamad.domain.exported_settings import ExportedSettings
 from medamad.domain.goals import Exclusion
 from medamad.domain.hits import Unload, View
+from medamad.domain.website_settings import WebsiteSettings
 from medamad.ingest.networks import Sender, address_of
 from medamad.storage.settings import Keep, Retention
 
@@ -30,6 +33,10 @@ async def all_is_well() -> list[str]:
 
 
 async def state(server: Server, tmp_path: Path, **fields: Any) -> DaemonState:
+    return await handlers(server, tmp_path, **fields).status(Status(), lambda _progress: None)
+
+
+def handlers(server: Server, tmp_path: Path, **fields: Any) -> AdminHandlers:
     given = {
         "started": 1,
         "listening": (),
@@ -38,8 +45,7 @@ async def state(server: Server, tmp_path: Path, **fields: Any) -> DaemonState:
         "config_warnings": all_is_well,
         "login_file": tmp_path / "none",
     }
-    handlers = AdminHandlers(site=server.site, **(given | fields))
-    return await handlers.status(Status(), lambda _progress: None)
+    return AdminHandlers(site=server.site, **(given | fields))
 
 
 @pytest_twisted.ensureDeferred
@@ -158,3 +164,21 @@ async def test_a_quiet_website_is_a_warning(server: Server, tmp_path: Path) -> N
     assert (await state(server, tmp_path)).warnings == (
         "example.com has gone quiet: it usually has visits at these hours",
     )
+
+
+@pytest_twisted.ensureDeferred
+async def test_imported_settings_are_what_the_preset_for_privacy_allows(
+    server: Server, tmp_path: Path
+) -> None:
+    await server.store.add_website("example.com", 1)
+    server.pipeline.rules = evolve(server.pipeline.rules, is_exempt=True, respect_gpc=True)
+    for respects, counted in ((False, None), (True, 1)):
+        settings = ExportedSettings(settings=WebsiteSettings(respect_gpc=respects))
+        asked = handlers(server, tmp_path).import_settings(
+            ImportSettings("example.com", settings), lambda _progress: None
+        )
+        if counted is None:
+            with pytest.raises(BadRequest, match=r"^respect_gpc: the configuration's preset for"):
+                await asked
+        else:
+            assert (await asked).settings == counted

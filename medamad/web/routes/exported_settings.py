@@ -34,6 +34,7 @@ async def import_settings(call: Call, hostname: str) -> Response:
     website, settings = call.website(hostname), call.body(_SETTINGS)
     check_members(call.body(_MEMBERS))
     check_exported(settings)
+    call.backend.pipeline.rules.check_own(settings.settings.respect_gpc)
     now = int(call.backend.clock())
     imported = await call.backend.store.import_settings(website, settings, now)
     return json_response(asdict(imported))

@@ -87,8 +87,7 @@ async def preview_settings(call: Call, hostname: str) -> Response:
 
 def _changed(change: SettingsChange, rules: Rules, old: WebsiteSettings) -> WebsiteSettings:
     members = sent(change)
-    if rules.is_exempt and members.get("respect_gpc") is False:
-        raise BadRequest("respect_gpc: the configuration's preset for privacy requires it")
+    rules.check_own(members.get("respect_gpc"))
     return changed_settings(old, members)
 
 

@@ -1,5 +1,6 @@
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.web.client import Browser
 from support.web.daemon_in_memory import NOW, Server
 
@@ -68,3 +69,16 @@ async def test_of_what_is_refused_nothing_is_stored(
     assert refused.status == status
     assert refused.error.startswith(error)
     assert (await owner.ask("GET", f"{SETTINGS}/export")).json == before
+
+
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_the_preset_for_privacy_stays(server: Server, owner: Browser) -> None:
+    server.pipeline.rules = evolve(server.pipeline.rules, is_exempt=True, respect_gpc=True)
+    body = {"settings": {"respect_gpc": False, "bots": "strict"}}
+    refused = await owner.ask("POST", f"{SETTINGS}/import", body)
+    message = "respect_gpc: the configuration's preset for privacy requires it"
+    assert (refused.status, refused.error) == (400, message)
+    body["settings"]["respect_gpc"] = True
+    assert (await owner.ask("POST", f"{SETTINGS}/import", body)).status == 200
+    assert (await owner.ask("GET", f"{SETTINGS}/export")).json["settings"]["bots"] == "strict"
