@@ -4,10 +4,11 @@ import json
 import re
 from collections.abc import Iterable
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from attrs import frozen
+from msgspec.inspect import DataclassType, LiteralType, StructType, Type, UnionType, type_info
 
 from medamad.domain.errors import BadRequest
 from medamad.web.server.parser import RequestHeaders
@@ -161,7 +162,7 @@ def _decoded(sent: bytes, decoder: msgspec.json.Decoder[T], whole: str) -> T:
     try:
         return decoder.decode(sent.decode("utf-8"))
     except msgspec.ValidationError as error:
-        raise BadRequest(_problem(str(error), whole)) from None
+        raise BadRequest(_problem(str(error), whole, decoder.type)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise BadRequest(_unreadable(sent, whole)) from None
 
@@ -182,8 +183,8 @@ def _unreadable(text: bytes, whole: str) -> str:
     return f"{whole}: expected valid JSON in UTF-8"
 
 
-def _problem(text: str, whole: str) -> str:
-    """Return the message for an error of the decoder, the field first."""
+def _problem(text: str, whole: str, type_: Any) -> str:
+    """Return the message for an error of the decoder of a type, the field first."""
     located = _LOCATED.match(text)
     what, where = (located["what"], located["where"]) if located else (text, None)
     missing = _MISSING.match(what)
@@ -195,12 +196,29 @@ def _problem(text: str, whole: str) -> str:
         return f"{unknown['name']}: no such member{f' of {where}' if where else ''}"
     mismatch = _MISMATCH.fullmatch(what)
     if mismatch is None:
-        return f"{where or whole}: expected another value"
+        choices = _choices(type_info(type_), where.split(".") if where else [])
+        expected = f"one of {', '.join(choices)}" if choices else "another value"
+        return f"{where or whole}: expected {expected}"
     wanted = " or ".join(map(_in_words, mismatch["wanted"].split(" | ")))
     if mismatch["bound"]:
         wanted += f" {_BOUNDS[mismatch['bound']]} {mismatch['limit']}"
     got = f", got {_in_words(mismatch['got'])}" if mismatch["got"] else ""
     return f"{where or whole}: expected {wanted}{got}"
+
+
+def _choices(type_: Type, names: list[str]) -> list[str]:
+    """Return the words that a member may be, by the names that lead to it; none for any other."""
+    match type_:
+        case UnionType():
+            return [word for each in type_.types for word in _choices(each, names)]
+        case LiteralType() if not names:
+            return list(map(str, type_.values))
+        case StructType() | DataclassType() if names:
+            name, *further = names
+            found = (each.type for each in type_.fields if each.encode_name == name)
+            return [word for each in found for word in _choices(each, further)]
+        case _:
+            return []
 
 
 def _in_words(type_: str) -> str:

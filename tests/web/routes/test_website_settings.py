@@ -74,8 +74,8 @@ async def test_settings_are_read_and_changed_one_by_one(server: Server, owner: B
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bots": "some"}, "bots: "),
-        ({"hosting": "apart"}, "hosting: "),
+        ({"bots": "some"}, "bots: expected one of declared, off, strict"),
+        ({"hosting": "apart"}, "hosting: expected one of count, count apart, ignore"),
         ({"respect_gpc": "yes"}, "respect_gpc: "),
         ({"redact_uuids": None}, "redact_uuids: "),
         ({"blocked_networks": ["192.0.2.0/33"]}, "blocked_networks: '192.0.2.0/33'"),
