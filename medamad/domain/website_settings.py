@@ -20,6 +20,8 @@ MAX_ENTRY: Final = 512
 MAX_SIZE: Final = 16_000
 """Bytes of all settings in JSON: they stay in memory, and fit into the body of a request."""
 _COUNTRY: Final = re.compile(r"[A-Z]{2}\Z")
+_ENDS_NAME: Final = re.compile("[&=#]")
+"""What ends the name of a parameter in a URL."""
 
 
 @frozen
@@ -74,6 +76,8 @@ class WebsiteSettings:
             _check_path("excluded_paths", pattern)
         for pattern in changed.redacted_paths:
             _check_redacted(pattern)
+        if any(_ENDS_NAME.search(name) for name in changed.kept_parameters):
+            raise BadRequest("kept_parameters: expected names of parameters, without &, = and #")
         if len(msgspec.json.encode(changed)) > MAX_SIZE:
             raise BadRequest(f"settings: expected at most {MAX_SIZE:,} bytes of JSON in all")
         return changed

@@ -90,6 +90,10 @@ async def test_settings_are_read_and_changed_one_by_one(server: Server, owner: B
         ({"redacted_paths": ["/**/a"]}, "redacted_paths: expected ** at the end alone"),
         ({"kept_parameters": ["t\n"]}, "kept_parameters: expected texts of 1 to 512"),
         ({"kept_parameters": ["t\0x"]}, "kept_parameters: expected texts without control"),
+        *(
+            ({"kept_parameters": ["t", name]}, "kept_parameters: expected names of parameters, ")
+            for name in ("a&b", "t=1", "t#")
+        ),
         (
             {"kept_parameters": [f"t{n}" for n in range(101)]},
             "kept_parameters: expected at most 100",
