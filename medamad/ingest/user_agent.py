@@ -9,7 +9,8 @@ from attrs import frozen
 
 from medamad.domain.dimensions import UNKNOWN
 from medamad.domain.hits import BotRule
-from medamad.lookup.robots import LIBRARY, MAX_NAME, public_list
+from medamad.domain.redaction import Redaction
+from medamad.lookup.robots import LIBRARY, public_list
 
 if TYPE_CHECKING:
     from ua_parser import PartialResult
@@ -35,14 +36,23 @@ def is_library(user_agent: str) -> bool:
     return any(number in _libraries() for number in _matches(user_agent[:MAX_LENGTH]))
 
 
-_DECLARED: Final = re.compile(r"(?i)compatible; ?([^;/)+]*(?:bot|crawler|spider)\b)")
-_PRODUCT: Final = re.compile(r"(?!Mozilla/|Opera/)([A-Za-z][\w. -]*)")
+_WORDS: Final = r"[a-z][\w.-]*+(?: [a-z][\w.-]*+){0,2}"
+"""A name may have so many words: others are sentences, and may be about somebody."""
+_DECLARED: Final = re.compile(
+    rf"compatible; ?(?=[^;/)+]*(?:bot|crawler|spider)\b)({_WORDS})(?= ?(?:[;/)+\d]|$))",
+    re.ASCII | re.IGNORECASE,
+)
+_PRODUCT: Final = re.compile(rf"(?!Mozilla/|Opera/)({_WORDS})", re.ASCII | re.IGNORECASE)
+_MAX_STATED: Final = 40
+"""Characters of a name that is in no list. Longer ones are rather tokens than names."""
+_REDACTION: Final = Redaction(uuids=True, hexadecimal=True, emails=True)
 
 
 def robot_name(user_agent: str) -> str:
     """Return the name of a robot: that of the public list, else the one that it states.
 
-    UNKNOWN for one that states none, as one does that pretends to be a browser.
+    UNKNOWN for one that states none, as one does that pretends to be a browser, or nothing short.
+    Of email addresses, UUIDs and hexadecimal numbers nothing is part of it.
     """
     return _robot_name(user_agent[:MAX_LENGTH])
 
@@ -53,8 +63,10 @@ def _robot_name(text: str) -> str:
     names = [public_list()[number].name for number in matches if number < len(public_list())]
     if names:
         return max(names, key=len)
+    text = _REDACTION.text(text, is_cut=len(text) >= MAX_LENGTH)
     stated = _DECLARED.search(text) or _PRODUCT.match(text)
-    return (stated[1].strip()[:MAX_NAME] if stated else "") or UNKNOWN
+    name = stated[1].rstrip(" .-_") if stated else ""
+    return name if 0 < len(name) <= _MAX_STATED else UNKNOWN
 
 
 @lru_cache(4_096)

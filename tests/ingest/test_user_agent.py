@@ -310,7 +310,19 @@ def test_the_bot_rule_decides_which_agents_are_ignored(
         ("Mozilla/5.0 (compatible; Quuxbot/1.0)", "Quuxbot"),
         ("Mozilla/5.0 (iPhone) Mobile (compatible; +https://x.example)", "Unknown"),
         ("", "Unknown"),
-        ("A" * 600 + "/1", "A" * 60),
+        ("Mozilla/5.0 (compatible; Quux Page Bot 2.1; +https://quux.example)", "Quux Page Bot"),
+        ("Quux Page-Bot/2.1", "Quux Page-Bot"),
+        # Nothing that may be about somebody is a name.
+        ("A" * 41 + "/1", "Unknown"),
+        ("A" * 600 + "/1", "Unknown"),
+        ("Mozilla/5.0 (compatible; the spider of Ada Lovelace)", "Unknown"),
+        ("ada.lovelace@example.org", "Unknown"),
+        ("Mozilla/5.0 (compatible; ada.lovelace@example.org bot)", "Unknown"),
+        ("ada.lovelace%40example.org-bot/1.0", "Unknown"),
+        ("Foo-6f1c9f2e-3b7a-4d51-9f66-1b2c3d4e5f60/1.0", "Foo"),
+        ("FooBot 0123456789abcdef0123", "FooBot"),
+        ("deadbeefdeadbeef1/1.0", "Unknown"),
+        ("x" * 500 + " ada.lovela", "Unknown"),
     ],
 )
 def test_a_robot_has_the_name_of_the_public_list_or_the_one_it_states(
