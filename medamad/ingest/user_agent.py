@@ -266,6 +266,9 @@ def _browser(text: str, parsed: "PartialResult") -> tuple[str, str]:
     agent = parsed.user_agent
     if agent is None or agent.family == "Other":
         return UNKNOWN, ""
+    if _REDACTION.text(agent.family) != agent.family:
+        # Programs that are in no list have whatever name they state.
+        return UNKNOWN, ""
     name = _BROWSERS.get(agent.family, agent.family)
     if agent.family == _ENGINE_ALONE:
         return name, ""

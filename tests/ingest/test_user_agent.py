@@ -139,6 +139,18 @@ def test_an_implausible_version_is_left_out() -> None:
     assert (agent.browser, agent.browser_version) == ("Chrome", "")
 
 
+@pytest.mark.parametrize(
+    ("stated", "browser"),
+    [
+        ("Quux Bot", "Quux Bot"),
+        ("token-0123456789abcdef0123-Bot", "Unknown"),
+        ("6f1c9f2e-3b7a-4d51-9f66-1b2c3d4e5f60 Bot", "Unknown"),
+    ],
+)
+def test_a_browser_is_no_token_that_a_program_states(stated: str, browser: str) -> None:
+    assert describe(f"Mozilla/5.0 {stated}/1.0").browser == browser
+
+
 def test_only_the_beginning_of_a_long_agent_is_parsed() -> None:
     user_agent = f"{WINDOWS} {BLINK} {CHROME} "
     assert describe(user_agent + "x" * 100_000) == describe(user_agent)
