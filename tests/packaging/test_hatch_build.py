@@ -5,19 +5,17 @@ import errno
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.distributions import ROOT, Built
 
-import medamad
 from medamad.lookup.countries import countries_by_zone, country_name
 from medamad.lookup.languages import language_names, locale_name
 
-ROOT = Path(medamad.__file__).parents[1]
 BUILD = """
 import { mkdirSync, appendFileSync } from "node:fs";
 mkdirSync(process.argv[2], { recursive: true });
@@ -79,14 +77,6 @@ def checkout(tmp_path: Path, frontend: Path) -> Path:
     return root
 
 
-def link(source: str, target: str) -> None:
-    """Link a file, or copy it to another disk."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
 def build(hook: ModuleType, root: Path) -> None:
     hook.Build(str(root), {}, None, None, "", "sdist").initialize("standard", {})
 
@@ -112,32 +102,17 @@ def test_asset_names_match_the_daemons(hook: ModuleType, tmp_path: Path) -> None
     assert set(names["numeric"].values()) <= set(names["territories"])
 
 
-def test_the_dashboard_is_the_same_wherever_it_is_built(tmp_path: Path) -> None:
-    package = ROOT / "medamad"
-    copy = tmp_path / "elsewhere" / "medamad"
-    # Links to files, as the packages are large; of the folder, esbuild would find the original.
-    shutil.copytree(package / "frontend", copy / "frontend", symlinks=True, copy_function=link)
-    (copy / "_build").mkdir()
-    for name in ("names.json", "referrers.json"):
-        shutil.copyfile(package / "_build" / name, copy / "_build" / name)
-    # A copy on another disk is no program.
-    (esbuild,) = package.glob("frontend/node_modules/@esbuild/*/bin/esbuild")
-    environ = os.environ | {"ESBUILD_BINARY_PATH": str(esbuild)}
-    builds = []
-    for folder, cwd in ((package, ROOT), (copy, tmp_path)):
-        out = tmp_path / f"built-{len(builds)}"
-        out.mkdir()
-        script = BUILD_DASHBOARD.format(folder / "frontend/build/dashboard.mjs", out)
-        node: list[str | Path] = [
-            Path(sys.executable).with_name("node"),
-            "--input-type=module",
-            "--eval",
-            script,
-        ]
-        subprocess.run(node, cwd=cwd, env=environ, check=True)
-        builds.append({str(file.relative_to(out)) for file in out.rglob("*")})
-    assert len(builds[0]) > 100
-    assert builds[0] == builds[1]
+def test_the_dashboard_is_the_same_wherever_it_is_built(built: Built, tmp_path: Path) -> None:
+    script = BUILD_DASHBOARD.format(ROOT / "medamad/frontend/build/dashboard.mjs", tmp_path)
+    node = [Path(sys.executable).with_name("node"), "--input-type=module", "--eval", script]
+    subprocess.run(node, cwd=ROOT, check=True)
+    # That one was built in the folder of the sources.
+    elsewhere = built.sources / "medamad/_build/frontend/dashboard"
+    names = [
+        {str(file.relative_to(out)) for file in out.rglob("*")} for out in (tmp_path, elsewhere)
+    ]
+    assert len(names[0]) > 100
+    assert names[0] == names[1]
 
 
 def test_an_unchanged_front_end_is_not_rebuilt(
