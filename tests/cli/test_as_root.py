@@ -2,23 +2,33 @@
 
 import io
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryFile
+from types import SimpleNamespace
+from typing import IO, Self
 
 import pytest
 from attrs import frozen
 from support.daemon import finished
+from support.fast_hashing import fast_hashing
+from support.forked_process import ForkedProcess, fork, running_script
 
 from medamad.admin.protocol import Configuration
 from medamad.cli import main
 from medamad.domain.accounts import Account
 from medamad.storage.accounts import ACCOUNT
+from medamad.storage.environment import tree_check
 from medamad.storage.environment.environment import FILE_NAME, LOCK_NAME, open_environment
 from medamad.storage.environment.writer import Transaction
 from medamad.storage.websites import Websites
+
+__all__ = ("fast_hashing",)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
@@ -134,24 +144,77 @@ def read_from(text: str) -> Iterator[None]:
 WITHIN_REACH, OUT_OF_REACH = 0o755, 0o700
 
 
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    """A data directory of root's, which every command was run on."""
+    folder = tmp_path_factory.mktemp("used")
+    used = Planted(folder / "data", folder / "roots", folder / "sound.mdb.zst")
+    used.roots.mkdir(mode=0o755)
+    environment = open_environment(used.data, 16 << 20)
+    with environment.lmdb.begin(write=True) as txn:
+        Websites(environment.databases).add(Transaction(txn), "example.com", 1)
+        account = Account(username="admin", password_hash="", created=1, updated=1)
+        ACCOUNT.write(txn, environment.databases, b"", account)
+    environment.close()
+    assert main(["backup", str(used.backup), "--data", str(used.data)]) == 0
+    # What commands import when they need it may be out of the other user's reach later.
+    used.run_all()
+    return used
+
+
 @pytest.fixture
-def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Planted]:
+def planted(request: pytest.FixtureRequest, used: Planted, tmp_path: Path) -> Iterator[Planted]:
     with tempfile.TemporaryDirectory() as name:
         # systemd keeps the directories of dynamic users in one that only root may enter.
         Path(name).chmod(getattr(request, "param", OUT_OF_REACH))
-        data, backup, roots = Path(name) / "data", tmp_path / "sound.mdb.zst", tmp_path / "roots"
+        data, roots = Path(name) / "data", tmp_path / "roots"
+        shutil.copytree(used.data, data)
         roots.mkdir(mode=0o755)
-        environment = open_environment(data, 16 << 20)
-        with environment.lmdb.begin(write=True) as txn:
-            Websites(environment.databases).add(Transaction(txn), "example.com", 1)
-            account = Account(username="admin", password_hash="", created=1, updated=1)
-            ACCOUNT.write(txn, environment.databases, b"", account)
-        environment.close()
-        assert main(["backup", str(backup), "--data", str(data)]) == 0
-        planted = Planted(data, roots, backup)
-        # What commands import when they need it may be out of the other user's reach here.
-        planted.run_all()
-        yield planted
+        yield Planted(data, roots, used.backup)
+
+
+@frozen
+class ForkedCheck:
+    """A process that reads a store, with what is used of the interface of `subprocess.Popen`."""
+
+    process: ForkedProcess
+    files: Sequence[IO[str]]
+
+    @classmethod
+    def start(cls, command: Sequence[str], **_: object) -> Self:
+        files = [TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115 - closed once they are read
+        # It ends when it has another parent, as it has at first.
+        wait = f"import os, time\nwhile os.getppid() != {os.getpid()}: time.sleep(0.001)\n"
+        _, _, _, _, *arguments = command
+        before = wait + running_script(Path(tree_check.__file__), *arguments)
+        with Path(os.devnull).open() as nothing:
+            return cls(fork((), [nothing, *files], before=before), files)
+
+    def wait(self, seconds: float | None = None) -> int:
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def communicate(self) -> tuple[str, ...]:
+        self.wait()
+        written = []
+        for file in self.files:
+            with file:
+                file.seek(0)
+                written.append(file.read())
+        return tuple(written)
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.poll()
+
+
+@pytest.fixture
+def forked_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the processes that read a store: to start them takes most of the CPU of commands."""
+    patched = SimpleNamespace(**vars(subprocess) | {"Popen": ForkedCheck.start})
+    monkeypatch.setattr(tree_check, "subprocess", patched)
 
 
 @pytest.mark.parametrize("planted", [WITHIN_REACH, OUT_OF_REACH], indirect=True)
@@ -166,6 +229,7 @@ def test_without_links_all_is_as_for_the_owner(planted: Planted) -> None:
         assert (path.stat().st_uid, path.stat().st_gid) == (USER, GROUP), path
 
 
+@pytest.mark.usefixtures("forked_checks")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_link_leads_root_nowhere(planted: Planted, name: str) -> None:
     planted.give_away()
@@ -182,13 +246,14 @@ def test_a_link_leads_root_nowhere(planted: Planted, name: str) -> None:
         assert secret.read_bytes() == SECRET
 
 
+@pytest.mark.usefixtures("forked_checks")
 @pytest.mark.parametrize("planted", [WITHIN_REACH, OUT_OF_REACH], indirect=True)
 def test_a_link_to_a_folder_leads_root_nowhere(planted: Planted) -> None:
     planted.give_away()
     kept = [planted.roots / f"medamad-2020010{day}-000000Z.mdb.zst" for day in range(1, 10)]
     for file in (*kept, planted.roots / FILE_NAME):
         file.write_bytes(SECRET)
-    for name in ("backups", *NAMES):
+    for name in NAMES:
         planted.plant(name, planted.roots)
         planted.run_all()
         planted.put_back(name)
