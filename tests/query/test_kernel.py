@@ -21,6 +21,7 @@ from medamad.query.embedded.loops import (
     PartViews,
     RowMask,
     ViewsInVisits,
+    VisitsToSum,
     same_number,
 )
 from medamad.query.embedded.numpy_loops import NumpyLoops
@@ -125,21 +126,6 @@ def test_views_are_selected_and_added_up(
             mask = loops.match(from_first, tables)
             assert np.flatnonzero(mask.unpacked()).tolist() == naive_rows(from_first, tables)
         assert loops.tally([parts], tables, size).tolist() == sums
-
-
-@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from(DTYPES))
-def test_codes_of_a_mask_are_found_without_those_of_some_rows(
-    seed: int, size: int, dtype: type[np.unsignedinteger]
-) -> None:
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 200, size, dtype)
-    is_in, is_left_out = rng.random((2, size)) < np.array([[0.3], [0.2]])
-    mask = RowMask.of_none(size).with_rows(np.flatnonzero(is_in))
-    for loops in BOTH:
-        found = loops.codes_without(mask, np.flatnonzero(is_left_out).astype(np.uint32), codes)
-        assert found.tolist() == codes[is_in & ~is_left_out].tolist()
-        # The mask is that of the caller, who may use it again.
-        assert mask.of(np.arange(size)).tolist() == is_in.tolist()
 
 
 DURATIONS = [0, 0, 1, 255, 256, 257, 5000, 5000, 86_400_000, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
@@ -349,7 +335,6 @@ def test_visits_begin_where_their_first_views_are(
     rng = np.random.default_rng(seed)
     offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
     rows = rng.permutation(np.flatnonzero(rng.random(size) < share))
-    left_out = np.flatnonzero(rng.random(size) < 0.1)
     begin, end = sorted(rng.integers(0, size, 2, endpoint=True).tolist())
 
     def first_row(row: int) -> int:
@@ -360,11 +345,17 @@ def test_visits_begin_where_their_first_views_are(
     for some in (beyond, slice(begin, end), slice(None)):
         chosen = np.arange(size)[some] if isinstance(some, slice) else some
         expected = [first_row(row) for row in chosen.tolist()]
-        first_views = np.flatnonzero(offsets == 1).tolist()
-        begun = sorted(({*expected} - {*left_out.tolist()}) & {*first_views})
         for loops in BOTH:
             assert loops.first_rows(offsets, some).tolist() == expected
-            visits = loops.visits_with(offsets, some, left_out)
+    first_views = np.flatnonzero(offsets == 1).tolist()
+    mask = RowMask.of_rows(size, rows)
+    for matching in (mask, None):
+        views = PartViews(begin, end, [matching])
+        begun = sorted({first_row(row) for row in naive_rows(views, [ONES])} & {*first_views})
+        for loops in BOTH:
+            chosen = loops.begins_with(offsets, views, [ONES])
+            assert np.flatnonzero(chosen.unpacked()).tolist() == begun
+            visits = loops.visits_at(offsets, chosen)
             assert visits.begins.tolist() == begun
             assert visits.index.tolist() == [first_views.index(row) for row in begun]
 
@@ -372,10 +363,44 @@ def test_visits_begin_where_their_first_views_are(
 def test_visits_of_a_part_are_found_after_those_of_a_larger_one() -> None:
     # A thread keeps the place for the rows of the largest part, however many these are.
     loops = load_loops()
-    loops.first_rows(np.ones(21, np.uint8), slice(None))
-    loops.visits_with(np.ones(21, np.uint8), np.arange(21), np.zeros(0, np.intp))
-    visits = loops.visits_with(np.ones(4, np.uint8), np.arange(2), np.zeros(0, np.intp))
+    loops.visits_at(np.ones(21, np.uint8), RowMask.of_rows(21, np.arange(21)))
+    visits = loops.visits_at(np.ones(4, np.uint8), RowMask.of_rows(4, np.arange(2)))
     assert visits.begins.tolist() == [0, 1]
+
+
+@given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([1, 5, 300]))
+def test_visits_and_their_views_are_added_up_by_code(seed: int, size: int, greatest: int) -> None:
+    rng = np.random.default_rng(seed)
+    dtype, of_codes, of_spans, of_added = rng.choice(np.array(DTYPES), 4)
+    offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
+    codes = rng.integers(0, 7, size, of_codes)
+    begins = np.flatnonzero(offsets == 1)
+    is_chosen = rng.random(len(begins)) < 0.6
+    chosen = RowMask.of_rows(size, begins[is_chosen])
+    spans = np.minimum(rng.integers(0, 3, len(begins)), size - 1 - begins).astype(of_spans)
+    added = [rng.integers(0, 200, len(begins), of_added), rng.random(len(begins)) < 0.5]
+    repeats = np.flatnonzero(rng.random(size) < 0.2).astype(np.uint16)
+    firsts, lasts = np.zeros((5, 3), np.int64), np.zeros((5, 1), np.int64)
+    for place in np.flatnonzero(is_chosen).tolist():
+        row = int(begins[place])
+        if codes[row] < 5:
+            firsts[codes[row]] += [1, int(added[0][place]), int(added[1][place])]
+        if codes[row + int(spans[place])] < 5:
+            lasts[codes[row + int(spans[place])]] += 1
+    seen = [0] * 5
+    for row, offset in enumerate(offsets.tolist()):
+        is_theirs = 0 < offset <= row + 1 and row + 1 - offset in begins[is_chosen]
+        if is_theirs and row not in repeats and codes[row] < 5:
+            seen[codes[row]] += 1
+    first = VisitsToSum(offsets, chosen, codes, added=added)
+    last = VisitsToSum(offsets, chosen, codes, spans)
+    all_views = VisitsToSum(offsets, chosen, codes, repeats=repeats)
+    together = VisitsToSum(offsets, chosen, same_number(3))
+    for loops in BOTH:
+        assert (loops.sum_visits([first, first], 2, 5) == 2 * firsts).all()
+        assert (loops.sum_visits([last, last], 0, 5) == 2 * lasts).all()
+        assert loops.count_views([all_views, all_views], 5).tolist() == [2 * each for each in seen]
+        assert loops.sum_visits([together], 0, 4).tolist() == [[0]] * 3 + [[is_chosen.sum()]]
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([*DTYPES, np.int64]))
@@ -449,7 +474,7 @@ def test_the_views_of_some_visits_are_marked_and_those_beside_others_counted(
         if 0 < offset <= row + 1 and row + 1 - offset in left_out
     )
     for loops in BOTH:
-        mask = loops.mask_visits(offsets, left_out)
+        mask = loops.mask_visits(offsets, RowMask.of_rows(size, left_out))
         assert np.flatnonzero(mask.unpacked()).tolist() == of_left_out
         for step in (1, -1):
             found = loops.count_beside([part, part], [ONES, table], step, 5)

@@ -281,7 +281,9 @@ class ExcludedViews:
         begins = self._begins(alone)
         shared = find_ascending(part, self._numbers_shared())[1]
         begins = np.setdiff1d(begins, shared, assume_unique=True)
-        return LOOPS.mask_visits(part.visits().offsets, begins) if len(begins) else None
+        if not len(begins):
+            return None
+        return LOOPS.mask_visits(part.visits().offsets, RowMask.of_rows(len(part), begins))
 
     def _begins(self, alone: Snapshot) -> NDArray[np.intp]:
         """Return the rows of the first views of the visits that match in the one part, ascending.
@@ -291,8 +293,8 @@ class ExcludedViews:
         found = [np.zeros(0, np.intp)]
         for rule in self.rules:
             selection = select(alone, evolve(rule, period=ALWAYS), self.sources, self.cancellation)
-            for selected in selection.views():
-                visits = visits_with(alone, selected, NO_NUMBERS).begun_in(rule.period)
+            for candidates in selection.all_candidates():
+                visits = visits_with(alone, candidates, NO_NUMBERS).begun_in(rule.period)
                 found.append(visits.begins)
         return np.unique(np.concatenate(found))
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import CodeTable, PartViews
+from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
 from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.view_filter import Candidates
 from medamad.query.embedded.visit_groups import visits_in_groups
 from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import Mask, goal_mask
@@ -94,12 +94,13 @@ class GoalSearch:
             self._found[place] = self._find_rows(part, place)
         return self._found[place]
 
-    def reaching_first(self, parts: Iterable[ViewColumns]) -> Iterator[SelectedViews]:
+    def reaching_first(self, parts: Iterable[ViewColumns]) -> Iterator[Candidates]:
         """Return the views of parts by which, or by whose events, the first goal was reached."""
         for part in parts:
-            rows, _ = self.rows_in(part, 0)
-            if len(rows):
-                yield SelectedViews(part, rows)
+            yield Candidates(part, slice(0, len(part)), partial(self._reach_first, part))
+
+    def _reach_first(self, part: ViewColumns) -> RowMask:
+        return RowMask.of_rows(len(part), self.rows_in(part, 0)[0])
 
     def all_rows_in(self, part: ViewColumns) -> tuple[NDArray[np.intp], list[slice]]:
         """Return the rows of the views of all goals, and where those of each goal are."""
@@ -191,7 +192,7 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     snapshot = selection.snapshot
     search = GoalSearch.of(goals, snapshot.texts, selection.cancellation, snapshot)
 
-    def reaching_first(selection: Selection) -> Iterator[SelectedViews]:
+    def reaching_first(selection: Selection) -> Iterator[Candidates]:
         return search.reaching_first(selection.parts_in_period())
 
     # Without a filter, no others can reach the first goal.

@@ -649,16 +649,6 @@ static inline int has(const uint64_t *mask, uint64_t row) { return mask[row >> 6
 
 static inline void set(uint64_t *mask, uint64_t row) { mask[row >> 6] |= (uint64_t)1 << (row & 63); }
 
-#define MARK_FIRST(TYPE)                                                                           \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
-            uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
-            set(chosen, before <= row ? row - before : (uint64_t)size);                            \
-        }                                                                                          \
-    } while (0)
-
 static inline uint64_t begun_at_the_end(column of, int64_t first, int64_t size) {
     uint64_t begun = 0;
     for (int64_t i = 0; i < size - first; i++) begun |= (uint64_t)(number_of(of, first + i) == 1) << i;
@@ -671,92 +661,204 @@ static inline uint64_t begun_at_the_end(column of, int64_t first, int64_t size) 
          ? word_of(__builtin_convertvector(*(const VECTOR *)(numbers + first) == 1, bits))         \
          : begun_at_the_end((column){(intptr_t)offsets, sizeof(TYPE)}, first, size))
 
-/* The views of a block of 64 that begin a visit, and those of them that are chosen. */
-#define CHOOSE(TYPE, VECTOR)                                                                       \
+static inline uint64_t begun_in(column of, int64_t first, int64_t size) {
+    const void *offsets = (const void *)(intptr_t)of.address;
+#define BEGUN_IN(TYPE, VECTOR)                                                                     \
     do {                                                                                           \
         const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t first = 0; first < size; first += 64) {                                       \
-            uint64_t begun = BEGUN(TYPE, VECTOR);                                                  \
-            for (uint64_t word = chosen[first / 64] & begun; word; word &= word - 1) {             \
-                uint64_t below = (word & -word) - 1;                                               \
-                index[visits] = number + __builtin_popcountll(begun & below);                      \
-                begins[visits++] = first + __builtin_ctzll(word);                                  \
-            }                                                                                      \
-            number += __builtin_popcountll(begun);                                                 \
+        return BEGUN(TYPE, VECTOR);                                                                \
+    } while (0)
+    switch (of.width) {
+        case 1: BEGUN_IN(uint8_t, vector8);
+        case 2: BEGUN_IN(number16, vector16);
+        case 4: BEGUN_IN(number32, vector32);
+        default: BEGUN_IN(number64, vector64);
+    }
+}
+
+/* Write the rows of the first views of the visits of n rows, relative to the first of these; at size,
+   where no visit begins, of those that the part does not have. */
+#define BEGINS_OF(TYPE, PLACE)                                                                     \
+    do {                                                                                           \
+        const TYPE *numbers = (const TYPE *)(intptr_t)offsets.address;                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint64_t row = (uint64_t)(first + PLACE), before = (uint64_t)numbers[row] - 1;         \
+            begins[i] = before <= row ? row - before : (uint64_t)size;                             \
         }                                                                                          \
     } while (0)
 
-/* Write which of the visits that begin in a part have any of n of its views: their places among all
-   that begin there, and the rows of their first views; return how many there are. Those that begin in
-   some rows are left out. The views are given as in medamad_first_rows. chosen has a zero for each row
-   and one more; index and begins have room for a number for each row. */
-int64_t medamad_visits_with(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
-                            int64_t begin, int64_t n, const int64_t *left_out,
-                            int64_t left_out_count, uint64_t *restrict chosen,
-                            int64_t *restrict index, int64_t *restrict begins) {
-    switch (width) {
-        case 1: MARK_FIRST(uint8_t); break;
-        case 2: MARK_FIRST(number16); break;
-        case 4: MARK_FIRST(number32); break;
-        default: MARK_FIRST(number64);
+static void begins_of(column offsets, int64_t size, int64_t first, const uint16_t *restrict rows,
+                      int64_t n, uint64_t *restrict begins) {
+    switch (offsets.width) {
+        case 1:
+            if (rows) BEGINS_OF(uint8_t, rows[i]);
+            else BEGINS_OF(uint8_t, i);
+            break;
+        case 2:
+            if (rows) BEGINS_OF(number16, rows[i]);
+            else BEGINS_OF(number16, i);
+            break;
+        case 4:
+            if (rows) BEGINS_OF(number32, rows[i]);
+            else BEGINS_OF(number32, i);
+            break;
+        default:
+            if (rows) BEGINS_OF(number64, rows[i]);
+            else BEGINS_OF(number64, i);
     }
-    for (int64_t i = 0; i < left_out_count; i++)
-        chosen[left_out[i] >> 6] &= ~((uint64_t)1 << (left_out[i] & 63));
+}
+
+/* Write a bit for each view of a part: whether it begins a visit that has any matching view. mask has a
+   zero for each row, and one more. */
+void medamad_begins_with(const int64_t *part, const filter *filters, int64_t filter_count,
+                         const column *offsets, int64_t size, uint64_t *restrict mask) {
+    const views *of = (const views *)part;
+    uint16_t rows[BLOCK];
+    uint64_t begins[BLOCK];
+    for (int64_t first = of->begin; first < of->end; first += BLOCK) {
+        block found = block_at(of, first, filters, filter_count, rows);
+        begins_of(*offsets, size, first, found.rows, found.n, begins);
+        for (int64_t i = 0; i < found.n; i++) set(mask, begins[i]);
+    }
+    for (int64_t first = 0; first < size; first += 64) mask[first / 64] &= begun_in(*offsets, first, size);
+    mask[size >> 6] &= ~((uint64_t)1 << (size & 63));
+}
+
+/* Write of the visits of a part that begin in the rows of a mask the places among all that begin there,
+   and the rows of their first views; return how many there are. */
+int64_t medamad_visits_at(const column *offsets, int64_t size, const uint64_t *chosen,
+                          int64_t *restrict index, int64_t *restrict begins) {
     int64_t visits = 0, number = 0;
-    switch (width) {
-        case 1: CHOOSE(uint8_t, vector8); break;
-        case 2: CHOOSE(number16, vector16); break;
-        case 4: CHOOSE(number32, vector32); break;
-        default: CHOOSE(number64, vector64);
+    for (int64_t first = 0; first < size; first += 64) {
+        uint64_t begun = begun_in(*offsets, first, size);
+        for (uint64_t word = chosen[first / 64]; word; word &= word - 1) {
+            uint64_t below = (word & -word) - 1;
+            index[visits] = number + __builtin_popcountll(begun & below);
+            begins[visits++] = first + __builtin_ctzll(word);
+        }
+        number += __builtin_popcountll(begun);
     }
     return visits;
 }
 
-/* Write a bit for each view of a part: whether its visit begins in one of n rows. begun has a zero for
-   each row and one more, mask has one for each row. */
-#define MASK_VISITS(TYPE, WIDE)                                                                    \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t first = 0; first < size; first += 64) {                                       \
-            int64_t count = size - first < 64 ? size - first : 64;                                 \
-            uint32_t begins_at[64];                                                                \
-            uint8_t found[64] = {0};                                                               \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                WIDE row = (WIDE)(first + i), before = (WIDE)numbers[first + i] - 1;               \
-                begins_at[i] = (uint32_t)(before <= row ? row - before : (WIDE)size);              \
-            }                                                                                      \
-            for (int64_t i = 0; i < count; i++) found[i] = begun[begins_at[i]];                    \
-            mask[first / 64] = word_of(__builtin_convertvector(*(const vector8 *)found != 0, bits)); \
-        }                                                                                          \
-    } while (0)
+/* A bit for each of 64 rows or fewer: whether its visit begins in a row of a mask. */
+static inline uint64_t of_visits_at(column offsets, int64_t size, int64_t first,
+                                    const uint64_t *chosen) {
+    int64_t n = size - first < 64 ? size - first : 64;
+    uint64_t begins[64];
+    uint8_t found[64] = {0};
+    begins_of(offsets, size, first, NULL, n, begins);
+    for (int64_t i = 0; i < n; i++) found[i] = (uint8_t)has(chosen, begins[i]);
+    return word_of(__builtin_convertvector(*(const vector8 *)found != 0, bits));
+}
 
-void medamad_mask_visits(const void *offsets, int64_t width, int64_t size, const int64_t *begins,
-                         int64_t n, uint8_t *restrict begun, uint64_t *restrict mask) {
-    for (int64_t i = 0; i < n; i++) begun[begins[i]] = 1;
-    switch (width) {
-        case 1: MASK_VISITS(uint8_t, uint32_t); break;
-        case 2: MASK_VISITS(number16, uint32_t); break;
-        case 4: MASK_VISITS(number32, uint32_t); break;
-        default: MASK_VISITS(number64, uint64_t);
+/* Write a bit for each view of a part: whether its visit begins in a row of a mask. */
+void medamad_mask_visits(const column *offsets, int64_t size, const uint64_t *chosen,
+                         uint64_t *restrict mask) {
+    for (int64_t first = 0; first < size; first += 64)
+        mask[first / 64] = of_visits_at(*offsets, size, first, chosen);
+}
+
+/* The visits of a part that begin in the rows of a mask, and what they are added up by: codes of views,
+   and numbers of visits. With spans, it is the last view of a visit that has its code, which is so many
+   rows after the first. repeats are rows that ascend, of views that do not count. */
+typedef struct {
+    int64_t size, chosen;
+    column offsets, codes, spans, repeats;
+    int64_t repeat_count;
+    column added[];
+} visits;
+
+static inline const visits *visits_of(const int64_t *parts, int64_t place, int64_t added) {
+    return (const visits *)(parts + place * (11 + 2 * added));
+}
+
+#define GATHER(TYPE)                                                                               \
+    for (int64_t i = 0; i < n; i++) out[i] = ((const TYPE *)(intptr_t)of.address)[places[i]]
+
+static void gather(column of, const int64_t *restrict places, int64_t n, uint64_t *restrict out) {
+    switch (of.width) {
+        case 0:
+            for (int64_t i = 0; i < n; i++) out[i] = *(const number32 *)(intptr_t)of.address;
+            break;
+        case 1: GATHER(uint8_t); break;
+        case 2: GATHER(number16); break;
+        case 4: GATHER(number32); break;
+        default: GATHER(number64);
     }
 }
 
-/* Clear the bits of some of n rows in a mask, and write the codes of those that stay; return how many.
-   The mask has whole words, and a zero for each row that the part does not have. */
-int64_t medamad_codes_without(uint64_t *restrict mask, int64_t n, const column *without,
-                              int64_t without_count, const column *of, uint32_t *restrict out) {
-    uint32_t codes[64];
-    int64_t count = 0;
-    for (int64_t i = 0; i < without_count; i++) {
-        uint64_t row = number_of(*without, i);
-        if (row < (uint64_t)n) mask[row >> 6] &= ~((uint64_t)1 << (row & 63));
+/* Add n visits to sums, as medamad_sum_visits does. */
+static void add_visits(const visits *part, const int64_t *restrict index, int64_t *restrict rows,
+                       int64_t n, int64_t added_count, int64_t size, int64_t *restrict sums) {
+    uint64_t codes[BLOCK], added[BLOCK];
+    if (part->spans.address) {
+        gather(part->spans, index, n, added);
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t row = (uint64_t)rows[i] + added[i];
+            rows[i] = row < (uint64_t)part->size ? (int64_t)row : rows[i];
+        }
     }
-    for (int64_t first = 0; first < n; first += 64) {
-        copy(*of, first, NULL, n - first < 64 ? n - first : 64, codes);
-        for (uint64_t word = mask[first / 64]; word; word &= word - 1)
-            out[count++] = codes[__builtin_ctzll(word)];
+    gather(part->codes, rows, n, codes);
+    for (int64_t i = 0; i < n; i++) {
+        codes[i] = (codes[i] < (uint64_t)size ? codes[i] : (uint64_t)size) * (uint64_t)(1 + added_count);
+        sums[codes[i]]++;
     }
-    return count;
+    for (int64_t k = 0; k < added_count; k++) {
+        gather(part->added[k], index, n, added);
+        for (int64_t i = 0; i < n; i++) sums[codes[i] + 1 + (uint64_t)k] += (int64_t)added[i];
+    }
+}
+
+/* For each visit, add 1 to the first of the sums of its code, and to the others its numbers. There are
+   sums of the codes below size, and of all others in one more row. */
+void medamad_sum_visits(const int64_t *parts, int64_t part_count, int64_t added_count, int64_t size,
+                        int64_t *restrict sums) {
+    int64_t index[BLOCK], rows[BLOCK];
+    for (int64_t p = 0; p < part_count; p++) {
+        const visits *part = visits_of(parts, p, added_count);
+        const uint64_t *chosen = (const uint64_t *)(intptr_t)part->chosen;
+        int is_numbered = added_count || part->spans.address;
+        int64_t n = 0, number = 0;
+        for (int64_t first = 0; first < part->size; first += 64) {
+            uint64_t begun = is_numbered ? begun_in(part->offsets, first, part->size) : 0;
+            for (uint64_t word = chosen[first / 64]; word; word &= word - 1) {
+                index[n] = number + __builtin_popcountll(begun & ((word & -word) - 1));
+                rows[n++] = first + __builtin_ctzll(word);
+            }
+            number += __builtin_popcountll(begun);
+            if (n > BLOCK - 64) {
+                add_visits(part, index, rows, n, added_count, size, sums);
+                n = 0;
+            }
+        }
+        add_visits(part, index, rows, n, added_count, size, sums);
+    }
+}
+
+/* Count the codes of the views of the visits, those from size on together. */
+void medamad_count_views(const int64_t *parts, int64_t part_count, int64_t size,
+                         int64_t *restrict counts) {
+    int64_t rows[64];
+    uint64_t codes[64];
+    for (int64_t p = 0; p < part_count; p++) {
+        const visits *part = visits_of(parts, p, 0);
+        const uint64_t *chosen = (const uint64_t *)(intptr_t)part->chosen;
+        int64_t repeat = 0;
+        for (int64_t first = 0; first < part->size; first += 64) {
+            uint64_t word = of_visits_at(part->offsets, part->size, first, chosen);
+            for (; repeat < part->repeat_count; repeat++) {
+                uint64_t place = number_of(part->repeats, repeat) - (uint64_t)first;
+                if (place >= 64) break;
+                word &= ~((uint64_t)1 << place);
+            }
+            int64_t n = 0;
+            for (; word; word &= word - 1) rows[n++] = first + __builtin_ctzll(word);
+            gather(part->codes, rows, n, codes);
+            for (int64_t i = 0; i < n; i++)
+                counts[codes[i] < (uint64_t)size ? codes[i] : (uint64_t)size]++;
+        }
+    }
 }
 
 /* A bit for each of the 64 rows from one on that is of the visit which begins in another. */

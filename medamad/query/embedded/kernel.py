@@ -30,6 +30,7 @@ from medamad.query.embedded.loops import (
     PartViews,
     RowMask,
     ViewsInVisits,
+    VisitsToSum,
     address_of,
     describe_column,
 )
@@ -39,7 +40,7 @@ from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
-T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits)
+T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum)
 _BUCKETS: Final = 64
 """The BUCKETS of kernel.c."""
 _SLOTS: Final = 6
@@ -121,11 +122,13 @@ class CompiledLoops:
             (library.medamad_gather, number, *parts, array, array, array),
             (library.medamad_tally, None, *parts, array, number),
             (library.medamad_sums, None, array, number, array),
-            (library.medamad_codes_without, number, array, number, array, number, array, array),
             (library.medamad_first_rows, None, *of_rows, array),
-            (library.medamad_visits_with, number, *of_rows, array, number, *(array,) * 3),
+            (library.medamad_begins_with, None, array, array, number, array, number, array),
+            (library.medamad_visits_at, number, array, number, *(array,) * 3),
+            (library.medamad_mask_visits, None, array, number, array, array),
+            (library.medamad_sum_visits, None, array, *(number,) * 3, array),
+            (library.medamad_count_views, None, array, number, number, array),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
-            (library.medamad_mask_visits, None, array, number, number, array, number, array, array),
             (
                 library.medamad_count_beside,
                 *(None, array, number, number, array, array, number, array, array, array),
@@ -203,14 +206,6 @@ class CompiledLoops:
         self._library.medamad_sums(total, size, sums)
         return sums.reshape(SUMS, size)
 
-    def codes_without(self, mask: RowMask, rows: Integers, codes: Integers) -> NDArray[np.uint32]:
-        """Return the codes of the rows of a mask, but for some rows."""
-        found, described = self._rows(mask.size).view(np.uint32), describe_column(codes)
-        count = self._library.medamad_codes_without(
-            mask.bits.copy(), mask.size, describe_column(rows), len(rows), described, found
-        )
-        return found[:count].copy()
-
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views."""
         begin, count, some = _rows_of_part(rows, len(offsets))
@@ -220,37 +215,56 @@ class CompiledLoops:
         )
         return first_rows
 
-    def visits_with(
-        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
-    ) -> ChosenVisits:
-        """Return the visits of a part that have some of its views."""
+    def begins_with(
+        self, offsets: Integers, views: PartViews, tables: Sequence[CodeTable]
+    ) -> RowMask:
+        """Return the rows in which visits of a part begin that have any of the matching views."""
         size = len(offsets)
-        places = self._rows(2 * size)[: 2 * size].reshape(2, -1)
-        index, begins, chosen = places[0], places[1], np.zeros(size // 64 + 1, np.uint64)
-        begin, count, some = _rows_of_part(rows, size)
-        visits = self._library.medamad_visits_with(
-            offsets,
-            offsets.itemsize,
-            size,
-            some,
-            begin,
-            count,
-            left_out,
-            len(left_out),
-            chosen,
-            index,
-            begins,
-        )
-        return ChosenVisits(index[:visits].copy(), begins[:visits].copy())
-
-    def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
-        """Return which views of a part belong to the visits that begin in some rows."""
-        size = len(offsets)
-        begun, mask = np.zeros(size + 1, np.uint8), RowMask.of_none(size)
-        self._library.medamad_mask_visits(
-            offsets, offsets.itemsize, size, begins, len(begins), begun, mask.bits
+        mask, described = RowMask.of_none(size), describe_column(offsets)
+        self._library.medamad_begins_with(
+            views.described, _described(tables), len(tables), described, size, mask.bits
         )
         return mask
+
+    def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
+        """Return the visits of a part that begin in the rows of a mask."""
+        size = len(offsets)
+        index, begins = self._rows(2 * size)[: 2 * size].reshape(2, -1)
+        described = describe_column(offsets)
+        visits = self._library.medamad_visits_at(described, size, chosen.bits, index, begins)
+        return ChosenVisits(index[:visits].copy(), begins[:visits].copy())
+
+    def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
+        """Return which views of a part belong to the visits that begin in the rows of a mask."""
+        size = len(offsets)
+        mask, described = RowMask.of_none(size), describe_column(offsets)
+        self._library.medamad_mask_visits(described, size, chosen.bits, mask.bits)
+        return mask
+
+    def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
+        """Return the sums of visits by their codes."""
+        # One more takes the visits with other codes.
+        sums = np.zeros((2, (size + 1) * (1 + added)), np.int64)
+
+        def add(half: int, parts: Sequence[VisitsToSum]) -> None:
+            described = _described(parts)
+            self._library.medamad_sum_visits(described, len(parts), added, size, sums[half])
+
+        self._helper.do_halves(add, parts)
+        total: NDArray[np.int64] = sums.sum(axis=0).reshape(size + 1, 1 + added)
+        return total[:-1]
+
+    def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
+        """Count the views of visits by their codes, but for repeats."""
+        counts = np.zeros((2, size + 1), np.int64)
+
+        def count(half: int, parts: Sequence[VisitsToSum]) -> None:
+            described = _described(parts)
+            self._library.medamad_count_views(described, len(parts), size, counts[half])
+
+        self._helper.do_halves(count, parts)
+        total: NDArray[np.int64] = counts.sum(axis=0)
+        return total[:-1]
 
     def count_beside(
         self,
@@ -463,7 +477,7 @@ def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, NDArray[np.intp]
     return 0, len(rows), rows
 
 
-def _described(each: Iterable[PartViews | OwnEvents | CodeTable]) -> bytes:
+def _described(each: Iterable[PartViews | OwnEvents | VisitsToSum | CodeTable]) -> bytes:
     return b"".join([one.described for one in each])
 
 

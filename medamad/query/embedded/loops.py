@@ -118,6 +118,13 @@ class RowMask:
         return cls(size, np.zeros(size // 8 + 2 * _WORD_BYTES, np.uint8))
 
     @classmethod
+    def of_rows(cls, size: int, rows: NDArray[np.intp]) -> Self:
+        """Return the mask of some rows."""
+        mask = np.zeros(size, np.bool_)
+        mask[rows] = True
+        return cls.packed(mask)
+
+    @classmethod
     def packed(cls, mask: NDArray[np.bool_]) -> Self:
         """Return the mask of the rows that match, given as in `unpacked`."""
         none = cls.of_none(len(mask))
@@ -129,6 +136,14 @@ class RowMask:
         """Return the mask with some more rows."""
         bits = self.bits.copy()
         np.bitwise_or.at(bits, rows >> 3, np.uint8(1) << (rows & 7).astype(np.uint8))
+        return RowMask(self.size, bits)
+
+    def without_rows(self, rows: NDArray[np.intp]) -> "RowMask":
+        """Return the mask without some rows."""
+        if not len(rows):
+            return self
+        bits = self.bits.copy()
+        np.bitwise_and.at(bits, rows >> 3, ~(np.uint8(1) << (rows & 7).astype(np.uint8)))
         return RowMask(self.size, bits)
 
     def inverted(self) -> "RowMask":
@@ -158,6 +173,7 @@ _COLUMN: Final = Struct("qq")
 _NO_COLUMN: Final = _COLUMN.pack(0, 0)
 _BOUNDS: Final = Struct("qq")
 """The rows in the `views` of kernel.c; columns follow."""
+_COUNT: Final = Struct("q")
 _MASKS: Final = Struct("qqqq")
 """What follows the columns in the `events` of kernel.c."""
 
@@ -281,6 +297,40 @@ class ChosenVisits:
 
 
 @frozen(eq=False)
+class VisitsToSum:
+    """Visits that begin in a part of n views, and what they are added up by.
+
+    They begin in the rows `chosen`. `codes` has a number for each view, shape (n,), of which the
+    first view of each visit counts, or with `spans` the one that is so many rows after it. `added`
+    are columns of all visits that begin in the part, as `spans` is.
+    """
+
+    offsets: Integers
+    chosen: RowMask
+    codes: Integers
+    spans: Integers | None = None
+    added: Sequence[NDArray[Any]] = ()
+    repeats: Integers = NO_COLUMN
+    """Rows of views that do not count where all views of the visits do, ascending."""
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def described(self) -> bytes:
+        """The `visits` of kernel.c."""
+        columns = (self.offsets, self.codes, self.spans, self.repeats)
+        return b"".join(
+            (
+                _BOUNDS.pack(len(self), address_of(self.chosen.bits)),
+                *map(describe_column, columns),
+                _COUNT.pack(len(self.repeats)),
+                *map(describe_column, self.added),
+            )
+        )
+
+
+@frozen(eq=False)
 class ViewsInVisits:
     """Views of a part of n views, and what tells the visits that all of its views belong to.
 
@@ -307,9 +357,6 @@ Batches: TypeAlias = Callable[[], Iterable[Batch]]
 class Loops(Protocol):
     """The loops, compiled or not."""
 
-    def codes_without(self, mask: RowMask, rows: Integers, codes: Integers) -> NDArray[np.uint32]:
-        """Return the codes of the rows of a mask, but for some rows, in their order."""
-
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views.
 
@@ -317,16 +364,25 @@ class Loops(Protocol):
         unknown or before the part, and for rows that the part does not have.
         """
 
-    def visits_with(
-        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
-    ) -> "ChosenVisits":
-        """Return the visits that begin in a part and have some of its views.
+    def begins_with(
+        self, offsets: Integers, views: PartViews, tables: Sequence[CodeTable]
+    ) -> RowMask:
+        """Return the rows in which visits of a part begin that have any of the matching views."""
 
-        Those that begin in the rows `left_out` do not count.
+    def visits_at(self, offsets: Integers, chosen: RowMask) -> "ChosenVisits":
+        """Return the visits of a part that begin in the rows of a mask, as all of these do."""
+
+    def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
+        """Return which views of a part belong to the visits that begin in the rows of a mask."""
+
+    def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
+        """Return the sums of visits by their codes: 1 for each, and its numbers in `added` columns.
+
+        Shape (size, 1 + added). Visits with other codes do not count.
         """
 
-    def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
-        """Return which views of a part belong to the visits that begin in some rows."""
+    def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
+        """Count the views of visits by their codes 0 to size - 1, but for repeats."""
 
     def count_beside(
         self,

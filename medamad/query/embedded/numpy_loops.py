@@ -20,6 +20,7 @@ from medamad.query.embedded.loops import (
     PartViews,
     RowMask,
     ViewsInVisits,
+    VisitsToSum,
 )
 from medamad.query.embedded.quantiles import WINDOWS, GroupedDurations, NearDurations
 from medamad.query.sums import Quartiles
@@ -31,12 +32,6 @@ from medamad.storage.segments.format import Integers
 class NumpyLoops:
     """The loops in numpy."""
 
-    def codes_without(self, mask: RowMask, rows: Integers, codes: Integers) -> NDArray[np.uint32]:
-        """Return the codes of the rows of a mask, but for some rows."""
-        is_left = mask.unpacked()
-        is_left[rows] = False
-        return codes[is_left].astype(np.uint32)
-
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views."""
         if isinstance(rows, slice):
@@ -47,25 +42,47 @@ class NumpyLoops:
         first_rows[~is_here | (first_rows < 0) | (first_rows > rows)] = -1
         return first_rows
 
-    def visits_with(
-        self, offsets: Integers, rows: PartRows, left_out: NDArray[np.intp]
-    ) -> ChosenVisits:
-        """Return the visits of a part that have some of its views."""
+    def begins_with(
+        self, offsets: Integers, views: PartViews, tables: Sequence[CodeTable]
+    ) -> RowMask:
+        """Return the rows in which visits of a part begin that have any of the matching views."""
         # The last place is that of -1.
         is_chosen = np.zeros(len(offsets) + 1, np.bool_)
-        is_chosen[self.first_rows(offsets, rows)] = True
-        is_chosen[left_out] = False
-        begins = np.flatnonzero(offsets == 1)
-        index = np.flatnonzero(is_chosen[begins])
-        begins = begins[index]
-        return ChosenVisits(index, begins)
+        is_chosen[self.first_rows(offsets, self.select(views, tables))] = True
+        return RowMask.packed(is_chosen[:-1] & (offsets == 1))
 
-    def mask_visits(self, offsets: Integers, begins: NDArray[np.intp]) -> RowMask:
-        """Return which views of a part belong to the visits that begin in some rows."""
-        is_begin = np.zeros(len(offsets) + 1, np.bool_)
-        is_begin[begins] = True
-        mask = is_begin[self.first_rows(offsets, slice(None))]
-        return RowMask.of_none(len(offsets)).with_rows(np.flatnonzero(mask))
+    def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
+        """Return the visits of a part that begin in the rows of a mask."""
+        begins = np.flatnonzero(offsets == 1)
+        index = np.flatnonzero(chosen.of(begins))
+        return ChosenVisits(index, begins[index])
+
+    def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
+        """Return which views of a part belong to the visits that begin in the rows of a mask."""
+        is_begin = np.append(chosen.unpacked(), False)
+        return RowMask.packed(is_begin[self.first_rows(offsets, slice(None))])
+
+    def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
+        """Return the sums of visits by their codes."""
+        sums = np.zeros((size + 1, 1 + added), np.int64)
+        for part in parts:
+            chosen = self.visits_at(part.offsets, part.chosen)
+            rows = chosen.begins
+            if part.spans is not None:
+                rows = rows + part.spans[chosen.index].astype(np.intp)
+            columns = [column[chosen.index] for column in part.added]
+            self.add_by_code(part.codes[rows], columns, 0, sums)
+        return sums[:-1]
+
+    def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
+        """Count the views of visits by their codes, but for repeats."""
+        counts = np.zeros(size + 1, np.int64)
+        for part in parts:
+            mask = self.mask_visits(part.offsets, part.chosen).unpacked()
+            mask[part.repeats] = False
+            codes = np.minimum(part.codes[mask].astype(np.intp), size)
+            counts += np.bincount(codes, minlength=size + 1)
+        return counts[:-1]
 
     def count_beside(
         self,
@@ -78,8 +95,9 @@ class NumpyLoops:
         counts = np.zeros(size + 1, np.int64)
         for part in parts:
             rows = self.select(part.views, tables)
-            chosen = self.visits_with(part.offsets, rows, part.left_out)
-            mask = self.mask_visits(part.offsets, chosen.begins).unpacked()
+            chosen = self.begins_with(part.offsets, part.views, tables)
+            chosen = chosen.without_rows(part.left_out)
+            mask = self.mask_visits(part.offsets, chosen).unpacked()
             of_visits = np.flatnonzero(mask)
             places = self.first_rows(part.offsets, of_visits)
             # The views of each visit follow each other.

@@ -1,6 +1,7 @@
 """What a query selects: its filters on views, on properties and on visits."""
 
 from collections.abc import Hashable, Iterable, Iterator
+from functools import partial
 from hashlib import blake2b
 from typing import Self
 
@@ -12,13 +13,13 @@ from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import ONES, PartViews
+from medamad.query.embedded.loops import ONES, PartViews, RowMask
 from medamad.query.embedded.scan import Selection, leaves, loose_events
 from medamad.query.embedded.view_filter import (
+    Candidates,
     ColumnFilter,
     Exclusions,
     PropertyFilter,
-    SelectedViews,
     ViewFilter,
 )
 from medamad.query.embedded.visit_groups import FindViews, FoundVisits, visits_in_groups
@@ -111,7 +112,7 @@ def matching_visits(
     exiting = next(iter(exits.values()), None)
     goals = GoalSearch.of(query.goals, snapshot.texts, cancellation, snapshot)
 
-    def find_views(among: Selection) -> Iterator[SelectedViews]:
+    def find_views(among: Selection) -> Iterator[Candidates]:
         here = evolve(search, snapshot=among.snapshot)
         if entries:
             return here.begins(ViewFilter(entries))
@@ -141,7 +142,7 @@ def whole_visits(selection: Selection) -> FoundVisits:
     snapshot, cancellation = selection.snapshot, selection.cancellation
     search = _VisitSearch.during(snapshot, selection.period, cancellation)
 
-    def find_views(among: Selection) -> Iterator[SelectedViews]:
+    def find_views(among: Selection) -> Iterator[Candidates]:
         return evolve(search, snapshot=among.snapshot).views(selection.filter)
 
     return FoundVisits(
@@ -158,6 +159,13 @@ def _matching_groups(
     everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
     for visits in visits_in_groups(everything, find_views):
         yield tests.passing(visits)
+
+
+def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:
+    """Return which views of a part match codes and begin a visit."""
+    matching = [*map(part.codes, filter_.codes), part.visits().offsets]
+    tables = [*map(filter_.table, filter_.codes), ONES]
+    return LOOPS.match(PartViews(0, len(part), matching), tables)
 
 
 @frozen(eq=False)
@@ -244,20 +252,15 @@ class _VisitSearch:
         last = max((part.sequence_bounds[1] for part in parts), default=0)
         return cls(snapshot, cancellation, first, last)
 
-    def views(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
+    def views(self, filter_: ViewFilter) -> Iterator[Candidates]:
         """Return the views that match a filter, part by part."""
         for part, remaining in self._parts(self.snapshot.parts, filter_):
-            if (selected := remaining.select(part, ALWAYS, self.snapshot)) is not None:
-                yield selected
+            yield remaining.candidates(part, ALWAYS, self.snapshot)
 
-    def begins(self, filter_: ViewFilter) -> Iterator[SelectedViews]:
+    def begins(self, filter_: ViewFilter) -> Iterator[Candidates]:
         """Return the views that match codes and begin a visit, part by part."""
         for part, remaining in self._parts(self.snapshot.parts, filter_):
-            matching = [*map(part.codes, remaining.codes), part.visits().offsets]
-            tables = [*map(remaining.table, remaining.codes), ONES]
-            rows = LOOPS.select(PartViews(0, len(part), matching), tables)
-            if len(rows):
-                yield SelectedViews(part, rows)
+            yield Candidates(part, slice(0, len(part)), partial(_begins, part, remaining))
 
     def parts(self) -> Iterator[ViewColumns]:
         """Return the parts that may have views of the visits."""

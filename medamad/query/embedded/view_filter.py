@@ -352,12 +352,28 @@ class ViewFilter:
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
         window, is_in = slice(0, len(part)), None
+        key = self._key_of(part, snapshot)
         if not period.contains(*part.time_bounds):
+            key = None
             if part.ascends:
                 window = period.slice_of(part.time_ms)
             else:
                 is_in = RowMask.packed(period.mask(part.time_ms))
-        return Candidates(part, window, lambda: _in_all(self.mask(part, snapshot), is_in))
+        return Candidates(part, window, lambda: _in_all(self.mask(part, snapshot), is_in), key)
+
+    def _key_of(self, part: ViewColumns, snapshot: Snapshot) -> Hashable:
+        """Return what decides which views of a segment match, None if that may change."""
+        if (
+            self.key is None
+            or self.visits is not None
+            or self.columns is not None
+            or not isinstance(part, OpenSegment)
+            or part.segment.number in snapshot.overlays
+            or (self.properties is not None and len(self.properties.loose(part)))
+        ):
+            return None
+        state = self.state_of([part.segment])
+        return (self.key, *self.codes, self.properties is None, state)
 
     def select(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> SelectedViews | None:
         """Return the views of a part that match and are in a period, or None if there are none."""
@@ -371,6 +387,8 @@ class Candidates:
     part: ViewColumns
     window: slice
     _find_mask: Callable[[], RowMask | None]
+    key: Hashable = None
+    """Equal for the same views of a segment; None of others, which may be others next time."""
 
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""

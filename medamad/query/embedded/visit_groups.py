@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.scan import Selection, divide
-from medamad.query.embedded.view_filter import SelectedViews
-from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
+from medamad.query.embedded.view_filter import Candidates
+from medamad.query.embedded.visits import PartVisits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.segments.format import Segment, SegmentHeader
@@ -42,7 +42,7 @@ from medamad.storage.segments.visit_numbers import (
     visits_of_views,
 )
 
-FindViews: TypeAlias = Callable[[Selection], Iterable[SelectedViews]]
+FindViews: TypeAlias = Callable[[Selection], Iterable[Candidates]]
 
 
 def visits_in_groups(
@@ -65,15 +65,9 @@ def visits_among(
     among: Selection, others: Numbers, find_views: FindViews | None = None
 ) -> Iterator[PartVisits]:
     """Return the same for a selection of `of_whole_visits`, without the visits of some numbers."""
-    # A visit that began in the period has a selected view then.
-    are_all = among.filter.matches_all and find_views is None
-    for selected in among.views() if find_views is None else find_views(among):
-        if are_all:
-            visits = all_visits(among.snapshot, selected.part, others)
-        else:
-            visits = visits_with(among.snapshot, selected, others)
-        visits = visits.begun_in(among.period)
-        if len(visits):
+    for candidates in among.all_candidates() if find_views is None else find_views(among):
+        visits = visits_with(among.snapshot, candidates, others).begun_in(among.period)
+        if visits.chosen.bits.any():
             yield visits
 
 
@@ -303,8 +297,8 @@ class FoundVisits:
     snapshot: Snapshot
     cancellation: Cancellation
     _find_groups: Callable[[], Iterable[PartVisits]]
-    _own: dict[int, "_OwnVisits"] = field(factory=dict, init=False)
-    """Those that are in one part, by its first sequence number.
+    _own: dict[int, RowMask] = field(factory=dict, init=False)
+    """`PartVisits.chosen` of those that are in one part, by its first sequence number.
 
     To keep parts open would keep what they read.
     """
@@ -320,7 +314,7 @@ class FoundVisits:
         """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
         for visits in self._again(period) if self._is_complete else self._look():
             begun = visits.begun_in(period)
-            if len(begun):
+            if begun.chosen.bits.any():
                 yield begun
 
     def may_match(self, part: Part | Rollup) -> bool:
@@ -340,7 +334,9 @@ class FoundVisits:
         found = None if isinstance(part, GatheredViews) else self._masks.get(first)
         if found is None:
             own, shared = self._own_of(part), find_ascending(part, self._views)[1]
-            found = RowMask.of_none(len(part)) if own is None else own.mask(part)
+            found = RowMask.of_none(len(part))
+            if own is not None:
+                found = LOOPS.mask_visits(part.visits().offsets, own)
             if len(shared):
                 found = found.with_rows(shared)
             if not isinstance(part, GatheredViews):
@@ -353,7 +349,7 @@ class FoundVisits:
     def counted_together(self, _segments: Snapshot) -> None:
         """Return None, too."""
 
-    def _own_of(self, part: ViewColumns) -> "_OwnVisits | None":
+    def _own_of(self, part: ViewColumns) -> RowMask | None:
         return None if isinstance(part, GatheredViews) else self._own.get(part.sequence_bounds[0])
 
     def _complete(self) -> None:
@@ -362,13 +358,13 @@ class FoundVisits:
                 pass
 
     def _look(self) -> Iterator[PartVisits]:
-        own: dict[int, _OwnVisits] = {}
+        own: dict[int, RowMask] = {}
         shared: list[PartVisits] = []
         for visits in self._find_groups():
             if isinstance(visits.part, GatheredViews):
                 shared.append(visits)
             else:
-                own[visits.part.sequence_bounds[0]] = _OwnVisits.of(visits)
+                own[visits.part.sequence_bounds[0]] = visits.chosen
             yield visits
         self._own, self._shared = own, shared
         self._views = joined_numbers(
@@ -382,36 +378,8 @@ class FoundVisits:
             self.cancellation.check()
             own = self._own_of(part)
             if own is not None and not period.is_outside(*part.time_bounds):
-                yield own.visits_of(self.snapshot, part)
+                yield PartVisits(self.snapshot, part, part.visits(), own)
         yield from self._shared
-
-
-@define(eq=False)
-class _OwnVisits:
-    """Some of the visits that begin in a part: their first views, and `PartVisits.index`."""
-
-    begins: NDArray[np.uint32]
-    index: NDArray[np.uint32] | None
-    _mask: RowMask | None = None
-
-    @classmethod
-    def of(cls, visits: PartVisits) -> "_OwnVisits":
-        """Return visits without their part."""
-        index = None if visits.index is None else visits.index.astype(np.uint32)
-        return cls(visits.begins.astype(np.uint32), index)
-
-    def visits_of(self, snapshot: Snapshot, part: ViewColumns) -> PartVisits:
-        """Return the visits of the part."""
-        index = None if self.index is None else self.index.astype(np.intp)
-        columns = part.visits()
-        begins = self.begins.astype(np.intp)
-        return PartVisits(snapshot, part, columns, begins, index, mask=self._mask)
-
-    def mask(self, part: ViewColumns) -> RowMask:
-        """Return which views of the part are of the visits."""
-        if self._mask is None:
-            self._mask = LOOPS.mask_visits(part.visits().offsets, self.begins.astype(np.intp))
-        return self._mask
 
 
 def snapshot_of_part(snapshot: Snapshot, part: ViewColumns) -> Snapshot:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from medamad.domain.goals import Goal
 from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import VisitsToSum, same_number
 from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.visit_groups import (
     SharedVisits,
@@ -36,19 +38,21 @@ from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbere
 from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
-from medamad.query.sums import BOUNCES, DURATION_MS, VisitSums
+from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.format import SLOTS, Segment
+from medamad.storage.segments.format import SLOTS, Integers, Segment
 from medamad.storage.segments.gathered import ViewsWithinUnits
-from medamad.storage.segments.parts import NO_NUMBERS, Numbers
+from medamad.storage.segments.parts import NO_NUMBERS, Numbers, ViewColumns, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, OF_GROUP, VISITS
 
 _SPARSE: Final = 4
 _WIDE_BITS: Final = 32
-_AT_ONCE: Final = 1 << 17
-"""Rows of so many visits, or pages that they saw, are summed together."""
+_AT_ONCE: Final = 64
+"""The visits of this many parts are added up at a time."""
+
+_NO_CODE: Final = same_number(0)
 
 Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
 """A code for each row, and columns of what is added up besides the number of rows."""
@@ -62,8 +66,8 @@ class Kind(ABC):
     """A kind of sums. It is hashable, and equal to any other that has the same sums."""
 
     @abstractmethod
-    def rows(self, visits: PartVisits) -> Rows:
-        """Return the rows of some visits of which there are sums."""
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        """Return the sums of some visits, in groups of different parts."""
 
     @property
     def is_counted(self) -> bool:
@@ -272,26 +276,66 @@ def _bounds_of_visits(segment: Segment) -> tuple[int, int]:
 
 def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of groups of visits, of each kind."""
-    totals = [NO_SUMS for _ in kinds]
-    waiting: list[list[Rows]] = [[] for _ in kinds]
-    size = 0
-    for visits in groups:
-        if not len(visits):
-            continue
-        for rows, kind in zip(waiting, kinds, strict=True):
-            rows.append(kind.rows(visits))
-            size += len(rows[-1][0])
-        if size >= _AT_ONCE:
-            totals = list(map(_added, totals, waiting))
-            waiting, size = [[] for _ in kinds], 0
-    return list(map(_added, totals, waiting))
+    totals = [[NO_SUMS] for _ in kinds]
+    groups = iter(groups)
+    while some := list(islice(groups, _AT_ONCE)):
+        for of_kind, kind in zip(totals, kinds, strict=True):
+            of_kind.append(kind.sums(some))
+    return list(map(add_up, totals))
 
 
-def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
-    """Return sums with those of further rows: by code their number, and that of each column."""
+def _sum_by_code(
+    groups: Sequence[PartVisits],
+    codes_of: Callable[[ViewColumns], Integers],
+    last: int = VISITS,
+    *,
+    at_end: bool = False,
+) -> VisitSums:
+    """Return the sums of some visits by the codes of their first or last views.
+
+    Those of views, bounces and durations are in them up to the last one wanted.
+    """
+    parts = [
+        VisitsToSum(
+            visits.columns.offsets,
+            visits.chosen,
+            codes_of(visits.part),
+            visits.columns.spans if at_end else None,
+            _added_columns(visits.columns, last),
+        )
+        for visits in groups
+    ]
+    return _used(LOOPS.sum_visits(parts, last, _size_of(parts)))
+
+
+def _size_of(parts: Sequence[VisitsToSum]) -> int:
+    """Return the number after all codes."""
+    columns = (part.codes[: len(part)] for part in parts)
+    return 1 + max((int(codes.max(initial=0)) for codes in columns), default=0)
+
+
+def _added_columns(columns: VisitColumns, last: int) -> list[Integers | NDArray[np.bool_]]:
+    """Return the numbers of views, bounces and durations, up to the last one wanted."""
+    if last < VIEWS:
+        return []
+    views = columns.views
+    if last < BOUNCES:
+        return [views]
+    bounced = (views == 1) & ~columns.has_event
+    return [views, bounced] if last < DURATION_MS else [views, bounced, columns.duration_ms]
+
+
+def _used(sums: NDArray[np.int64]) -> VisitSums:
+    """Return sums by code, shape (size, k), of the codes that any visit counts for."""
+    codes = np.flatnonzero(sums[:, 0])
+    return VisitSums(codes, sums[codes].T)
+
+
+def _sum_rows(pieces: Sequence[Rows]) -> VisitSums:
+    """Return the sums of rows: by code their number, and that of each column."""
     pieces = [piece for piece in pieces if len(piece[0])]
     if not pieces:
-        return total
+        return NO_SUMS
     least = min(int(codes.min()) for codes, _ in pieces)
     size = max(int(codes.max()) for codes, _ in pieces) - least + 1
     different = None
@@ -299,7 +343,7 @@ def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
         codes, columns = zip(*pieces, strict=True)
         if not columns[0]:
             found, counts = np.unique(np.concatenate(codes), return_counts=True)
-            return add_up([total, VisitSums(found, counts[np.newaxis])])
+            return VisitSums(found, counts[np.newaxis])
         different, places = np.unique(np.concatenate(codes), return_inverse=True)
         pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
         least, size = 0, len(different)
@@ -308,7 +352,7 @@ def _added(total: VisitSums, pieces: Sequence[Rows]) -> VisitSums:
         LOOPS.add_by_code(codes_of_piece, columns_of_piece, least, sums)
     used = np.flatnonzero(sums[:-1, 0])
     found = used + least if different is None else different[used].astype(np.int64)
-    return add_up([total, VisitSums(found, sums[used].T)])
+    return VisitSums(found, sums[used].T)
 
 
 NO_SUMS: Final = VisitSums(NO_NUMBERS, np.zeros((DURATION_MS + 1, 0), np.int64))
@@ -351,8 +395,8 @@ class FirstViews(Kind):
     last: int = DURATION_MS
     """The last row of the sums that is wanted, after VISITS."""
 
-    def rows(self, visits: PartVisits) -> Rows:
-        return _with_sums(visits, visits.codes(self.dimension), self.last)
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return _sum_by_code(groups, lambda part: part.codes(self.dimension), self.last)
 
     @property
     def is_counted(self) -> bool:
@@ -368,8 +412,13 @@ class Beginnings(Kind):
 
     slot_ms: int = SLOT_MS
 
-    def rows(self, visits: PartVisits) -> Rows:
-        return _with_sums(visits, visits.part.time_ms[visits.begins] // self.slot_ms)
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return _sum_rows([self._rows(each) for each in groups])
+
+    def _rows(self, visits: PartVisits) -> Rows:
+        columns = _added_columns(visits.columns, DURATION_MS)
+        codes = visits.part.time_ms[visits.begins] // self.slot_ms
+        return codes, tuple(map(visits.of, columns))
 
     @property
     def is_counted(self) -> bool:
@@ -383,8 +432,8 @@ class Beginnings(Kind):
 class Totals(Kind):
     """Sums of all visits, under the code 0."""
 
-    def rows(self, visits: PartVisits) -> Rows:
-        return _with_sums(visits, np.zeros(len(visits), np.int64))
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return _sum_by_code(groups, lambda _: _NO_CODE, DURATION_MS)
 
 
 def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | None:
@@ -396,26 +445,12 @@ def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | No
     return VisitSums(counters.codes.astype(np.int64), sums)
 
 
-def _with_sums(
-    visits: PartVisits, codes: NDArray[np.integer[Any]], last: int = DURATION_MS
-) -> Rows:
-    """Return the rows of sums of views, bounces and durations, up to the last one wanted."""
-    columns = visits.columns
-    views = visits.of(columns.views)
-    if last < BOUNCES:
-        return codes, (views,)
-    bounced = (views == 1) & ~visits.of(columns.has_event)
-    if last < DURATION_MS:
-        return codes, (views, bounced)
-    return codes, (views, bounced, visits.of(columns.duration_ms))
-
-
 @frozen
 class LastPages(Kind):
     """The number of visits by the path of their last view."""
 
-    def rows(self, visits: PartVisits) -> Rows:
-        return visits.codes_of_last_views(Dimension.PATH), ()
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return _sum_by_code(groups, lambda part: part.codes(Dimension.PATH), at_end=True)
 
     @property
     def is_counted(self) -> bool:
@@ -429,8 +464,17 @@ class LastPages(Kind):
 class SeenPages(Kind):
     """The number of visits by the pages that they saw."""
 
-    def rows(self, visits: PartVisits) -> Rows:
-        return visits.codes_of_pages(), ()
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        parts = [
+            VisitsToSum(
+                visits.columns.offsets,
+                visits.chosen,
+                visits.part.codes(Dimension.PATH),
+                repeats=visits.columns.repeats,
+            )
+            for visits in groups
+        ]
+        return _used(LOOPS.count_views(parts, _size_of(parts))[:, np.newaxis])
 
     @property
     def is_counted(self) -> bool:
@@ -452,12 +496,14 @@ class Count(Kind):
     dimension: Dimension | None = None
     slot_ms: int | None = None
 
-    def rows(self, visits: PartVisits) -> Rows:
-        if self.dimension is not None:
-            return visits.codes(self.dimension), ()
-        if self.slot_ms is not None:
-            return visits.part.time_ms[visits.begins] // self.slot_ms, ()
-        return np.zeros(len(visits), np.int64), ()
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        dimension, slot_ms = self.dimension, self.slot_ms
+        if slot_ms is not None:
+            begun = ((each.part.time_ms[each.begins] // slot_ms, ()) for each in groups)
+            return _sum_rows(list(begun))
+        return _sum_by_code(
+            groups, lambda part: _NO_CODE if dimension is None else part.codes(dimension)
+        )
 
     @property
     def is_counted(self) -> bool:
@@ -477,9 +523,12 @@ class ReachedGoal(Kind):
     goal: Goal
     kind: Kind
 
-    def rows(self, visits: PartVisits) -> Rows:
-        return self.kind.rows(
-            visits.once((ReachedGoal, self.goal), lambda: visits.take(self._have_reached(visits)))
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return self.kind.sums(list(map(self._reaching, groups)))
+
+    def _reaching(self, visits: PartVisits) -> PartVisits:
+        return visits.once(
+            (ReachedGoal, self.goal), lambda: visits.take(self._have_reached(visits))
         )
 
     def _have_reached(self, visits: PartVisits) -> Mask:
@@ -497,11 +546,14 @@ class BegunWith(Kind):
     codes: frozenset[int]
     kind: Kind
 
-    def rows(self, visits: PartVisits) -> Rows:
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return self.kind.sums(list(map(self._begun, groups)))
+
+    def _begun(self, visits: PartVisits) -> PartVisits:
         def begun() -> PartVisits:
             return visits.take(np.isin(visits.codes(self.dimension), list(self.codes)))
 
-        return self.kind.rows(visits.once((BegunWith, self.dimension, self.codes), begun))
+        return visits.once((BegunWith, self.dimension, self.codes), begun)
 
 
 @frozen
@@ -514,7 +566,10 @@ class Amounts(Kind):
     goal: Goal
     dimension: Dimension
 
-    def rows(self, visits: PartVisits) -> Rows:
+    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
+        return _sum_rows(list(map(self._rows, groups)))
+
+    def _rows(self, visits: PartVisits) -> Rows:
         places, properties = visits.once(
             (Amounts, self.goal), lambda: find_amounts(visits, self.goal)
         )

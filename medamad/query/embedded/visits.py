@@ -8,15 +8,16 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, field
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import RowMask
-from medamad.query.embedded.view_filter import SelectedViews
+from medamad.query.embedded.loops import ONES, ChosenVisits, PartViews, RowMask
+from medamad.query.embedded.view_filter import MASKS, Candidates
 from medamad.query.period import Period
 from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
+from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import find_ascending, sequences_of
 
@@ -25,26 +26,32 @@ T = TypeVar("T")
 
 @define(eq=False)
 class PartVisits:
-    """Some of the visits that begin in a part which has all of their views and events.
-
-    `index` has their places among all that begin there, ascending; None stands for all of them.
-    """
+    """Some of the visits that begin in a part which has all of their views and events."""
 
     snapshot: Snapshot
     part: ViewColumns
     columns: VisitColumns
-    begins: NDArray[np.intp]
-    """The rows of their first views, ascending."""
-    index: NDArray[np.intp] | None = None
-    _place_of: NDArray[np.int32] | None = None
+    chosen: RowMask
+    """The rows of their first views."""
+    _visits: ChosenVisits | None = field(default=None, init=False)
+    _place_of: NDArray[np.int32] | None = field(default=None, init=False)
     """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
-    _mask: RowMask | None = None
+    _mask: RowMask | None = field(default=None, init=False)
     """Which views are theirs; None if unknown."""
-
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self.begins)
+
+    @property
+    def begins(self) -> NDArray[np.intp]:
+        """The rows of their first views, ascending."""
+        return self._all().begins
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """Their places among all visits that begin in the part, ascending."""
+        return self._all().index
 
     def once(self, what: Hashable, find: Callable[[], T]) -> T:
         """Return what was found of these visits, or find it."""
@@ -55,7 +62,7 @@ class PartVisits:
 
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return what these visits have in one of `columns`."""
-        return column if self.index is None else column[self.index]
+        return column[self.index]
 
     @property
     def numbers(self) -> Numbers:
@@ -74,15 +81,10 @@ class PartVisits:
         ]
         return codes
 
-    def codes_of_pages(self) -> NDArray[np.integer[Any]]:
-        """Return the code of each page that each of them saw, shape (pairs of both,)."""
-        codes = self.part.codes(Dimension.PATH)
-        return LOOPS.codes_without(self.mask(), self.columns.repeats, codes)
-
     def mask(self) -> RowMask:
         """Return which views of the part are theirs."""
         if self._mask is None:
-            self._mask = LOOPS.mask_visits(self.columns.offsets, self.begins)
+            self._mask = LOOPS.mask_visits(self.columns.offsets, self.chosen)
         return self._mask
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
@@ -101,13 +103,17 @@ class PartVisits:
             self._place_of[self.begins] = np.arange(len(self.begins), dtype=np.int32)
         return self._place_of
 
+    def _all(self) -> ChosenVisits:
+        if self._visits is None:
+            self._visits = LOOPS.visits_at(self.columns.offsets, self.chosen)
+        return self._visits
+
     def take(self, mask: NDArray[np.bool_]) -> "PartVisits":
         """Return some of the visits."""
         if mask.all():
             return self
-        index = np.flatnonzero(mask)
-        index = index if self.index is None else self.index[index]
-        return evolve(self, begins=self.begins[mask], index=index, place_of=None, mask=None)
+        chosen = RowMask.of_rows(len(self.part), self.begins[mask])
+        return PartVisits(self.snapshot, self.part, self.columns, chosen)
 
     def begun_in(self, period: Period) -> "PartVisits":
         """Return the visits that began in a period."""
@@ -119,30 +125,36 @@ class PartVisits:
 def all_visits(snapshot: Snapshot, part: ViewColumns, left_out: Numbers) -> PartVisits:
     """Return the visits that begin in a part, without those of some numbers, ascending."""
     columns = part.visits()
-    visits = PartVisits(snapshot, part, columns, columns.begins)
+    begins = LOOPS.match(PartViews(0, len(part), [columns.offsets]), [ONES])
     rows = find_ascending(part, left_out)[1]
-    if not len(rows):
-        return visits
-    is_left_out = np.zeros(len(part), np.bool_)
-    is_left_out[rows] = True
-    return visits.take(~is_left_out[visits.begins])
+    return PartVisits(snapshot, part, columns, begins.without_rows(rows))
 
 
-def visits_with(snapshot: Snapshot, selected: SelectedViews, left_out: Numbers) -> PartVisits:
-    """Return the visits that begin in the part of some views, and have one of these.
+def visits_with(snapshot: Snapshot, candidates: Candidates, left_out: Numbers) -> PartVisits:
+    """Return the visits that begin in a part and have a view among candidates which count.
 
     Those of some numbers, ascending, are left out.
     """
-    part = selected.part
-    columns, rows = part.visits(), find_ascending(part, left_out)[1]
-    chosen = LOOPS.visits_with(columns.offsets, selected.rows, rows)
-    return PartVisits(snapshot, part, columns, chosen.begins, chosen.index)
+    part = candidates.part
+    columns = part.visits()
+
+    def find() -> RowMask:
+        begins = LOOPS.begins_with(columns.offsets, candidates.views(), MASKS)
+        return begins.without_rows(find_ascending(part, left_out)[1])
+
+    if candidates.key is None or not isinstance(part, OpenSegment):
+        return PartVisits(snapshot, part, columns, find())
+    first, last = part.sequence_bounds
+    begin, end = left_out.searchsorted((first, last + 1)).tolist()
+    key = (visits_with, candidates.key, left_out[begin:end].tobytes())
+    return PartVisits(snapshot, part, columns, snapshot.cached_mask(part, key, find))
 
 
 def visits_numbered(snapshot: Snapshot, part: ViewColumns, numbers: Numbers) -> PartVisits:
     """Return the visits that begin in a part, of some numbers, ascending."""
-    rows = find_ascending(part, numbers)[1]
-    return visits_with(snapshot, SelectedViews(part, rows), rows[:0])
+    columns, rows = part.visits(), find_ascending(part, numbers)[1]
+    chosen = RowMask.of_rows(len(part), rows[columns.offsets[rows] == 1])
+    return PartVisits(snapshot, part, columns, chosen)
 
 
 def first_rows(columns: VisitColumns, rows: NDArray[np.intp] | slice) -> NDArray[np.intp]:
