@@ -15,6 +15,7 @@ from medamad.query.embedded.kernel import LOOPS, CompiledLoops, load_loops
 from medamad.query.embedded.loops import (
     ONES,
     CodeTable,
+    GoalsInVisits,
     Groups,
     Loops,
     OwnEvents,
@@ -32,6 +33,7 @@ from medamad.storage.segments.format import BOUNCED, PAGE_VISITOR, TIMED, VISITO
 BOTH = [NumpyLoops(), LOOPS]
 DTYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 FLAGS = [flags for flags in range(16) if not flags & BOUNCED or flags & TIMED]
+NO_ROWS = np.zeros(0, np.uint32)
 EDGES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 9000]
 
 
@@ -401,6 +403,52 @@ def test_visits_and_their_views_are_added_up_by_code(seed: int, size: int, great
         assert (loops.sum_visits([last, last], 0, 5) == 2 * lasts).all()
         assert loops.count_views([all_views, all_views], 5).tolist() == [2 * each for each in seen]
         assert loops.sum_visits([together], 0, 4).tolist() == [[0]] * 3 + [[is_chosen.sum()]]
+
+
+@given(
+    st.integers(0, 1 << 32),
+    st.sampled_from(EDGES),
+    st.sampled_from([1, 5, 300]),
+    st.sampled_from([2, 1000]),
+    st.booleans(),
+)
+def test_goals_are_counted_in_any_order_or_one_after_the_other(
+    seed: int, size: int, greatest: int, latest: int, in_order: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = rng.choice(np.array(DTYPES))
+    offsets = rng.integers(0, min(greatest, np.iinfo(dtype).max), size, dtype, endpoint=True)
+    begins = np.flatnonzero(offsets == 1)
+    chosen = RowMask.of_rows(size, begins[rng.random(len(begins)) < 0.7])
+    # A view may reach a goal more than once.
+    rows = [rng.integers(0, size, size // 2).astype(np.uint32) if size else NO_ROWS] * 2
+    rows.append(np.flatnonzero(rng.random(size) < 0.3).astype(np.uint32))
+    moments = [rng.integers(0, latest, len(each)) for each in rows]
+    conversions, visits = [0] * 3, [0] * 3
+    earliest: dict[int, int] = dict.fromkeys(np.flatnonzero(chosen.unpacked()).tolist(), 0)
+    for goal, (of_goal, times) in enumerate(zip(rows, moments, strict=True)):
+        reached: dict[int, list[int]] = {}
+        for row, moment in zip(of_goal.tolist(), times.tolist(), strict=True):
+            begin = row + 1 - int(offsets[row])
+            if offsets[row] and begin >= 0 and chosen.of(np.array([begin])).all():
+                conversions[goal] += 1
+                reached.setdefault(begin, []).append(moment)
+        if in_order:
+            later = {
+                begin: [moment for moment in found if moment >= earliest[begin]]
+                for begin, found in reached.items()
+                if begin in earliest
+            }
+            earliest = {begin: min(found) for begin, found in later.items() if found}
+            visits[goal] += len(earliest)
+        else:
+            visits[goal] += len(reached)
+    part = GoalsInVisits(offsets, chosen, rows, moments if in_order else None)
+    for loops in BOTH:
+        found = loops.count_goals([part, part], 3)
+        assert [each.tolist() for each in found] == [
+            [2 * count for count in counts] for counts in (conversions, visits)
+        ]
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([*DTYPES, np.int64]))

@@ -13,12 +13,14 @@ from medamad.domain.goals import Goal
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.aggregate import count_views_of_parts
 from medamad.query.embedded.goals import GoalSearch
-from medamad.query.embedded.loops import lookup
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import GoalsInVisits, lookup
 from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
 from medamad.query.embedded.selection import whole_visits
 from medamad.query.embedded.view_filter import find_views
 from medamad.query.embedded.visit_figures import add_counts, count_reached, no_counts
+from medamad.query.embedded.visits import first_rows
 from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import DayGap, Gap, Gaps, Query
@@ -236,11 +238,11 @@ def _add_parts(
         selection.cancellation.check()
         if period.is_outside(*part.time_bounds) and period.is_outside(*part.event_time_bounds):
             continue
-        rows, _ = search.all_rows_in(part)
-        is_selected = selection.filter.mask_of(part, rows)
+        rows = [search.views_in(part, place).astype(np.intp) for place in range(len(goals))]
+        is_selected = selection.filter.mask_of(part, np.concatenate(rows))
         _add_part(
             part,
-            is_selected,
+            np.split(is_selected, np.cumsum([len(each) for each in rows[:-1]])),
             search,
             goals,
             period=selection.period,
@@ -251,7 +253,7 @@ def _add_parts(
 
 def _add_part(
     part: ViewColumns,
-    is_selected: Mask,
+    are_selected: Sequence[Mask],
     search: GoalSearch,
     goals: Sequence[FoundConversions],
     *,
@@ -261,22 +263,21 @@ def _add_part(
 ) -> None:
     """Add the conversions of a period by some views of a part and by their events.
 
-    `is_selected` has these of `GoalSearch.all_rows_in`.
+    `are_selected` has for each goal which they are of `GoalSearch.views_in`.
     """
-    own, (_, of_goals) = part.own, search.all_rows_in(part)
-    for place, (each, of_goal) in enumerate(zip(goals, of_goals, strict=True)):
-        chosen = is_selected[of_goal]
-        views, events = search.rows_in(part, place)
+    own = part.own
+    for place, (each, is_selected) in enumerate(zip(goals, are_selected, strict=True)):
+        events = search.events_in(part, place)
         if events is None:
-            views = views[chosen]
+            views = search.views_in(part, place)[is_selected].astype(np.intp)
             if not period.contains(*part.time_bounds):
                 views = views[period.mask(part.time_ms[views])]
             _add_views(part, views, each, amounts, with_times=with_times)
         else:
-            events = events[chosen]
+            rows = events[is_selected].astype(np.intp)
             if not period.contains(*part.event_time_bounds):
-                events = events[period.mask(own.time_ms[events])]
-            _add_events(own, events, each, with_times=with_times)
+                rows = rows[period.mask(own.time_ms[rows])]
+            _add_events(own, rows, each, with_times=with_times)
 
 
 def _add_visits(
@@ -289,22 +290,33 @@ def _add_visits(
 
     Return what `count_reached` does of these visits.
     """
-    counts = no_counts(search, buckets)
+    counts, period = no_counts(search, buckets), selection.period
+    can_count = buckets is None and all(each.revenue is None for each in goals)
+    counted: list[GoalsInVisits] = []
     for visits in whole_visits(selection).groups(ALWAYS):
-        rows, of_goals = search.all_rows_in(visits.part)
-        places = visits.places_of_rows(rows)
+        part = visits.part
+        bounds = (part.time_bounds, part.event_time_bounds)
+        if can_count and all(period.contains(*each) for each in bounds):
+            counted.append(search.in_visits(visits))
+            counts[0] += len(visits)
+            continue
+        rows = (search.views_in(part, place).astype(np.intp) for place in range(len(goals)))
         # All events of the visits are in the part.
         _add_part(
-            visits.part,
-            places >= 0,
+            part,
+            [visits.chosen.of(first_rows(visits.columns, each)) for each in rows],
             search,
             goals,
-            period=selection.period,
+            period=period,
             amounts=_NO_AMOUNTS,
             with_times=buckets is not None,
         )
-        reached = [visits.at(places[of_goal]) for of_goal in of_goals]
-        add_counts(visits, reached, selection.period, buckets, counts)
+        add_counts(visits, search.have_reached(visits), period, buckets, counts)
+    if counted:
+        conversions, reached = LOOPS.count_goals(counted, len(goals))
+        counts[1:, 0] += reached
+        for each, count in zip(goals, conversions.tolist(), strict=True):
+            each.counted.append(CountedConversions(count))
     return counts
 
 

@@ -1,8 +1,7 @@
 """Goals: which visits reached them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, pairwise, starmap
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
+from medamad.query.embedded.loops import ONES, CodeTable, GoalsInVisits, PartViews, RowMask
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import Candidates
 from medamad.query.embedded.visit_groups import visits_in_groups
@@ -20,9 +19,10 @@ from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
 from medamad.storage.dictionary.decode import CodeTexts
+from medamad.storage.segments.format import Integers
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.read import OpenSegment
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.snapshot import A, Snapshot
 from medamad.storage.segments.visit_numbers import sequences_of, visit_numbers
 
 Moments: TypeAlias = NDArray[np.int64]
@@ -35,11 +35,14 @@ _EARLY: Final = 1 << 10
 """By how many numbers an event may precede the view that it is bound to, and still be in order."""
 
 
-def _moments(part: ViewColumns, rows: NDArray[np.intp], events: NDArray[np.intp] | None) -> Moments:
+def _moments(
+    part: ViewColumns, views: NDArray[np.uint32], events: NDArray[np.uint32] | None
+) -> Moments:
     """Return when a goal was reached by views of a part, or by their events, shape (n,).
 
-    `rows` has the rows of the views and `events` those of the events, None if the views did.
+    `views` has the rows of the views and `events` those of the events, None if the views did.
     """
+    rows = views.astype(np.intp)
     hits = sequences_of(part, rows) + 1 - visit_numbers(part, rows)
     time_ms = part.time_ms[rows] if events is None else part.own.time_ms[events]
     if events is not None:
@@ -58,11 +61,6 @@ class GoalSearch:
     snapshot: Snapshot | None = None
     """What the parts are of, if what is found of them is cached."""
     _tables: Sequence[CodeTable] = field(init=False)
-    _part: ViewColumns | None = field(default=None, init=False)
-    _found: dict[int, tuple[NDArray[np.intp], NDArray[np.intp] | None]] = field(
-        factory=dict, init=False
-    )
-    """What `rows_in` returned of this part, by the place of the goal."""
 
     @_tables.default
     def _make_tables(self) -> Sequence[CodeTable]:
@@ -79,58 +77,75 @@ class GoalSearch:
         """Return the search for goals."""
         return cls(goals, [goal_mask(texts, goal, cancellation) for goal in goals], snapshot)
 
-    def rows_in(
-        self, part: ViewColumns, place: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+    def views_in(self, part: ViewColumns, place: int) -> NDArray[np.uint32]:
         """Return the rows of the views of a part by which, or by whose events, it was reached.
 
-        And the rows of these events, each with the view in the same place, None for a page. Events
-        that are not stored with their view are left out.
+        Events that are not stored with their view are left out.
         """
-        if part is not self._part:
-            self._part = part
-            self._found.clear()
-        if place not in self._found:
-            self._found[place] = self._find_rows(part, place)
-        return self._found[place]
+        return self._cached(part, place, "views", partial(self._find_views, part, place))
+
+    def events_in(self, part: ViewColumns, place: int) -> NDArray[np.uint32] | None:
+        """Return a row of each event of these views that reached it, None for a page."""
+        if self.goals[place].path is not None:
+            return None
+        rows = self._select(part.own.property, place)
+        if not len(rows):
+            return rows
+        events = part.own.event[rows]
+        # The rows of an event follow each other.
+        first_rows: NDArray[np.uint32] = rows[np.append(True, events[1:] != events[:-1])]
+        return first_rows
+
+    def begins_in(self, part: ViewColumns, place: int) -> RowMask:
+        """Return the rows in which visits begin that reached it."""
+        rows = RowMask.of_rows(len(part), self.views_in(part, place))
+        views = PartViews(0, len(part), [rows])
+        return LOOPS.begins_with(part.visits().offsets, views, [ONES])
+
+    def in_visits(self, visits: PartVisits, *, in_order: bool = False) -> GoalsInVisits:
+        """Return where visits reached the goals."""
+        part, places = visits.part, range(len(self.goals))
+        rows = [self.views_in(part, place) for place in places]
+        moments = [self._moments_in(part, place) for place in places] if in_order else None
+        return GoalsInVisits(visits.columns.offsets, visits.chosen, rows, moments)
 
     def reaching_first(self, parts: Iterable[ViewColumns]) -> Iterator[Candidates]:
         """Return the views of parts by which, or by whose events, the first goal was reached."""
         for part in parts:
-            yield Candidates(part, slice(0, len(part)), partial(self._reach_first, part))
+            yield Candidates(part, slice(0, len(part)), partial(self._first_views, part))
 
-    def _reach_first(self, part: ViewColumns) -> RowMask:
-        return RowMask.of_rows(len(part), self.rows_in(part, 0)[0])
-
-    def all_rows_in(self, part: ViewColumns) -> tuple[NDArray[np.intp], list[slice]]:
-        """Return the rows of the views of all goals, and where those of each goal are."""
-        rows = [self.rows_in(part, place)[0] for place in range(len(self.goals))]
-        ends = list(accumulate(map(len, rows), initial=0))
-        return np.concatenate([_NO_ROWS, *rows]), list(starmap(slice, pairwise(ends)))
+    def reaching_all(self, visits: PartVisits) -> PartVisits:
+        """Return those visits that reached all goals."""
+        return visits.among(*(self.begins_in(visits.part, each) for each in range(len(self.goals))))
 
     def have_reached(self, visits: PartVisits) -> list[Mask]:
         """Return which of n visits reached each goal, shape (n,)."""
-        rows, of_goals = self.all_rows_in(visits.part)
-        places = visits.places_of_rows(rows)
-        return [visits.at(places[of_goal]) for of_goal in of_goals]
+        begins = (self.begins_in(visits.part, place) for place in range(len(self.goals)))
+        return [each.of(visits.begins) for each in begins]
 
-    def _find_rows(
-        self, part: ViewColumns, place: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        goal, find = self.goals[place], partial(self._select, part, place)
-        if self.snapshot is not None and isinstance(part, OpenSegment):
-            rows = self.snapshot.cached_mask(part, (GoalSearch, goal), find).astype(np.intp)
-        else:
-            rows = find().astype(np.intp)
-        return (
-            (rows, None) if goal.path is not None else (part.own.view[rows].astype(np.intp), rows)
-        )
+    def _first_views(self, part: ViewColumns) -> RowMask:
+        return RowMask.of_rows(len(part), self.views_in(part, 0))
 
-    def _select(self, part: ViewColumns, place: int) -> NDArray[np.uint32]:
-        is_page = self.goals[place].path is not None
-        codes = part.codes(Dimension.PATH) if is_page else part.own.property
+    def _moments_in(self, part: ViewColumns, place: int) -> Moments:
+        def find() -> Moments:
+            return _moments(part, self.views_in(part, place), self.events_in(part, place))
+
+        return self._cached(part, place, "moments", find)
+
+    def _find_views(self, part: ViewColumns, place: int) -> NDArray[np.uint32]:
+        events = self.events_in(part, place)
+        if events is None:
+            return self._select(part.codes(Dimension.PATH), place)
+        return part.own.view[events].astype(np.uint32)
+
+    def _select(self, codes: Integers, place: int) -> NDArray[np.uint32]:
         rows = LOOPS.select(PartViews(0, len(codes), [codes]), [self._tables[place]])
         return rows.astype(np.uint32)
+
+    def _cached(self, part: ViewColumns, place: int, what: str, find: Callable[[], A]) -> A:
+        if self.snapshot is None or not isinstance(part, OpenSegment):
+            return find()
+        return self.snapshot.cached_mask(part, (GoalSearch, what, self.goals[place]), find)
 
 
 def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -188,41 +203,8 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     if apart is not None:
         whole, left_out = (count_steps(each, goals) for each in apart)
         return whole - left_out
-    counts = np.zeros(len(goals), np.int64)
     snapshot = selection.snapshot
     search = GoalSearch.of(goals, snapshot.texts, selection.cancellation, snapshot)
-
-    def reaching_first(selection: Selection) -> Iterator[Candidates]:
-        return search.reaching_first(selection.parts_in_period())
-
-    # Without a filter, no others can reach the first goal.
-    find_views = reaching_first if selection.filter.matches_all else None
-    for visits in visits_in_groups(selection, find_views):
-        counts += _count_steps(visits, search)
-    return counts
-
-
-def _count_steps(visits: PartVisits, search: GoalSearch) -> NDArray[np.int64]:
-    """Return how many visits of one part reached each goal after all goals before it."""
-    part = visits.part
-    counts = np.zeros(len(search.goals), np.int64)
-    never = np.iinfo(np.int64).max
-    first = np.zeros(len(visits), np.int64)
-    for step in range(len(search.goals)):
-        rows, events = search.rows_in(part, step)
-        places = visits.places_of_rows(rows)
-        # Those that are missing have the last place.
-        is_here = np.flatnonzero((places >= 0) & (first[places] != never))
-        if not len(is_here):
-            break
-        some = None if events is None else events[is_here]
-        places, moments = places[is_here], _moments(part, rows[is_here], some)
-        descending = np.argsort(moments, kind="stable")[::-1]
-        places, moments = places[descending], moments[descending]
-        following = np.full(len(visits), never)
-        is_next = moments >= first[places]
-        # Of several moments of a visit, the last and least remains.
-        following[places[is_next]] = moments[is_next]
-        first = following
-        counts[step] = np.count_nonzero(first != never)
+    parts = [search.in_visits(each, in_order=True) for each in visits_in_groups(selection)]
+    _, counts = LOOPS.count_goals(parts, len(goals))
     return counts

@@ -861,6 +861,57 @@ void medamad_count_views(const int64_t *parts, int64_t part_count, int64_t size,
     }
 }
 
+/* Where goals were reached in a part: the rows of n views and, if the order counts, when it was. */
+typedef struct {
+    int64_t rows, moments, n;
+} reached_at;
+
+/* The visits of a part that begin in the rows of a mask, and where they and others reached goals. */
+typedef struct {
+    int64_t size, chosen;
+    column offsets;
+    reached_at goals[];
+} reached;
+
+/* For each goal, count how often the visits reached it, and how many of them did. If there are moments,
+   these are the visits that reached it after all goals before it, each of them as early as possible.
+   steps has room for a number for each row of a part, and moments for two. */
+void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_count,
+                         uint32_t *restrict steps, int64_t *restrict moments,
+                         int64_t *restrict conversions, int64_t *restrict visits) {
+    for (int64_t p = 0; p < part_count; p++) {
+        const reached *part = (const reached *)(parts + p * (4 + 3 * goal_count));
+        const uint64_t *chosen = (const uint64_t *)(intptr_t)part->chosen;
+        int64_t *before = moments, *now = moments + part->size;
+        __builtin_memset(steps, 0, (size_t)part->size * sizeof *steps);
+        for (int64_t goal = 0; goal < goal_count; goal++) {
+            const uint32_t *rows = (const uint32_t *)(intptr_t)part->goals[goal].rows;
+            const int64_t *when = (const int64_t *)(intptr_t)part->goals[goal].moments;
+            uint32_t done = (uint32_t)goal, step = done + 1;
+            for (int64_t i = 0; i < part->goals[goal].n; i++) {
+                uint64_t row = rows[i];
+                if (row >= (uint64_t)part->size) continue;
+                uint64_t offset = number_of(part->offsets, (int64_t)row) - 1;
+                if (offset > row || !has(chosen, row - offset)) continue;
+                uint64_t begin = row - offset;
+                conversions[goal]++;
+                if (!when) {
+                    visits[goal] += steps[begin] != step;
+                    steps[begin] = step;
+                } else if (steps[begin] == done || steps[begin] == step) {
+                    if (goal && when[i] < before[begin]) continue;
+                    if (steps[begin] == done || when[i] < now[begin]) now[begin] = when[i];
+                    visits[goal] += steps[begin] == done;
+                    steps[begin] = step;
+                }
+            }
+            int64_t *other = before;
+            before = now;
+            now = other;
+        }
+    }
+}
+
 /* A bit for each of the 64 rows from one on that is of the visit which begins in another. */
 #define OF_VISIT(TYPE, VECTOR)                                                                     \
     do {                                                                                           \

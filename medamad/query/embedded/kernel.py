@@ -23,6 +23,7 @@ from medamad.query.embedded.loops import (
     Batches,
     ChosenVisits,
     CodeTable,
+    GoalsInVisits,
     Groups,
     Loops,
     OwnEvents,
@@ -40,7 +41,7 @@ from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
-T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum)
+T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum, GoalsInVisits)
 _BUCKETS: Final = 64
 """The BUCKETS of kernel.c."""
 _SLOTS: Final = 6
@@ -128,6 +129,7 @@ class CompiledLoops:
             (library.medamad_mask_visits, None, array, number, array, array),
             (library.medamad_sum_visits, None, array, *(number,) * 3, array),
             (library.medamad_count_views, None, array, number, number, array),
+            (library.medamad_count_goals, None, array, number, number, *(array,) * 4),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
             (
                 library.medamad_count_beside,
@@ -265,6 +267,23 @@ class CompiledLoops:
         self._helper.do_halves(count, parts)
         total: NDArray[np.int64] = counts.sum(axis=0)
         return total[:-1]
+
+    def count_goals(
+        self, parts: Sequence[GoalsInVisits], goals: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how often visits reached each goal, and how many visits did."""
+        found, size = np.zeros((2, 2, goals), np.int64), max(map(len, parts), default=0)
+
+        def count(half: int, parts: Sequence[GoalsInVisits]) -> None:
+            steps, moments = np.empty(size, np.uint32), np.empty(2 * size, np.int64)
+            described = _described(parts)
+            self._library.medamad_count_goals(
+                described, len(parts), goals, steps, moments, *found[half]
+            )
+
+        self._helper.do_halves(count, parts)
+        conversions, visits = found.sum(axis=0)
+        return conversions, visits
 
     def count_beside(
         self,
@@ -477,7 +496,9 @@ def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, NDArray[np.intp]
     return 0, len(rows), rows
 
 
-def _described(each: Iterable[PartViews | OwnEvents | VisitsToSum | CodeTable]) -> bytes:
+def _described(
+    each: Iterable[PartViews | OwnEvents | VisitsToSum | GoalsInVisits | CodeTable],
+) -> bytes:
     return b"".join([one.described for one in each])
 
 

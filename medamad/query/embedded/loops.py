@@ -118,7 +118,7 @@ class RowMask:
         return cls(size, np.zeros(size // 8 + 2 * _WORD_BYTES, np.uint8))
 
     @classmethod
-    def of_rows(cls, size: int, rows: NDArray[np.intp]) -> Self:
+    def of_rows(cls, size: int, rows: Integers) -> Self:
         """Return the mask of some rows."""
         mask = np.zeros(size, np.bool_)
         mask[rows] = True
@@ -174,6 +174,7 @@ _NO_COLUMN: Final = _COLUMN.pack(0, 0)
 _BOUNDS: Final = Struct("qq")
 """The rows in the `views` of kernel.c; columns follow."""
 _COUNT: Final = Struct("q")
+_REACHED_AT: Final = Struct("qqq")
 _MASKS: Final = Struct("qqqq")
 """What follows the columns in the `events` of kernel.c."""
 
@@ -331,6 +332,33 @@ class VisitsToSum:
 
 
 @frozen(eq=False)
+class GoalsInVisits:
+    """Visits that begin in the rows `chosen` of a part, and where the part's visits reached goals.
+
+    For each goal `rows` has those of the views that reached it, and `moments` when each of them
+    did, None if the order of the goals does not count.
+    """
+
+    offsets: Integers
+    chosen: RowMask
+    rows: Sequence[NDArray[np.uint32]]
+    moments: Sequence[NDArray[np.int64]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def described(self) -> bytes:
+        """The `reached` of kernel.c."""
+        described = _BOUNDS.pack(len(self), address_of(self.chosen.bits))
+        described += describe_column(self.offsets)
+        for place, rows in enumerate(self.rows):
+            moments = 0 if self.moments is None else address_of(self.moments[place])
+            described += _REACHED_AT.pack(address_of(rows), moments, len(rows))
+        return described
+
+
+@frozen(eq=False)
 class ViewsInVisits:
     """Views of a part of n views, and what tells the visits that all of its views belong to.
 
@@ -383,6 +411,14 @@ class Loops(Protocol):
 
     def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
         """Count the views of visits by their codes 0 to size - 1, but for repeats."""
+
+    def count_goals(
+        self, parts: Sequence[GoalsInVisits], goals: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how often visits reached each goal, and how many visits did, shape (goals,).
+
+        If the order counts, only those did that have reached all goals before it.
+        """
 
     def count_beside(
         self,

@@ -14,6 +14,7 @@ from medamad.query.embedded.loops import (
     Batches,
     ChosenVisits,
     CodeTable,
+    GoalsInVisits,
     Groups,
     OwnEvents,
     PartRows,
@@ -83,6 +84,32 @@ class NumpyLoops:
             codes = np.minimum(part.codes[mask].astype(np.intp), size)
             counts += np.bincount(codes, minlength=size + 1)
         return counts[:-1]
+
+    def count_goals(
+        self, parts: Sequence[GoalsInVisits], goals: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how often visits reached each goal, and how many visits did."""
+        conversions, visits = np.zeros((2, goals), np.int64)
+        for part in parts:
+            never = np.iinfo(np.int64).max
+            # The last place is that of -1.
+            is_chosen = np.append(part.chosen.unpacked(), False)
+            earliest = np.zeros(len(part) + 1, np.int64)
+            for goal, rows in enumerate(part.rows):
+                first_rows = self.first_rows(part.offsets, rows.astype(np.intp))
+                are_theirs = is_chosen[first_rows]
+                first_rows = first_rows[are_theirs]
+                conversions[goal] += len(first_rows)
+                if part.moments is None:
+                    visits[goal] += len(np.unique(first_rows))
+                    continue
+                moments = part.moments[goal][are_theirs]
+                is_next = moments >= earliest[first_rows]
+                following = np.full(len(part) + 1, never)
+                np.minimum.at(following, first_rows[is_next], moments[is_next])
+                earliest = following
+                visits[goal] += np.count_nonzero(earliest != never)
+        return conversions, visits
 
     def count_beside(
         self,

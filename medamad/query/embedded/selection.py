@@ -184,7 +184,7 @@ class _VisitTests:
         if self.exiting is not None:
             found = found.take(self.exiting[found.codes_of_last_views(Dimension.PATH)])
         if self.goals is not None and self.goals.goals:
-            found = found.take(np.logical_and.reduce(self.goals.have_reached(found)))
+            found = self.goals.reaching_all(found)
         return found
 
 

@@ -84,9 +84,14 @@ def count_reached(
         return np.stack(
             [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
         )
+    groups = visits_in_groups(selection)
+    if buckets is None:
+        parts = [search.in_visits(each) for each in groups]
+        visits = sum(int(np.bitwise_count(each.chosen.bits).sum()) for each in parts)
+        return np.array([visits, *LOOPS.count_goals(parts, len(search.goals))[1]])[:, np.newaxis]
     counts = no_counts(search, buckets)
-    for visits in visits_in_groups(selection):
-        add_counts(visits, search.have_reached(visits), selection.period, buckets, counts)
+    for each in groups:
+        add_counts(each, search.have_reached(each), selection.period, buckets, counts)
     return counts
 
 

@@ -35,7 +35,6 @@ from medamad.query.embedded.visit_groups import (
     visits_in_groups,
 )
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbered
-from medamad.query.filters import Mask
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
 from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VisitSums
@@ -527,15 +526,12 @@ class ReachedGoal(Kind):
         return self.kind.sums(list(map(self._reaching, groups)))
 
     def _reaching(self, visits: PartVisits) -> PartVisits:
-        return visits.once(
-            (ReachedGoal, self.goal), lambda: visits.take(self._have_reached(visits))
-        )
+        def find() -> PartVisits:
+            snapshot = visits.snapshot
+            search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
+            return search.reaching_all(visits)
 
-    def _have_reached(self, visits: PartVisits) -> Mask:
-        snapshot = visits.snapshot
-        search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
-        have_reached: Mask = search.have_reached(visits)[0]
-        return have_reached
+        return visits.once((ReachedGoal, self.goal), find)
 
 
 @frozen

@@ -5,6 +5,7 @@ by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,7 +42,7 @@ class PartVisits:
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        return len(self.begins)
+        return int(np.bitwise_count(self.chosen.bits).sum())
 
     @property
     def begins(self) -> NDArray[np.intp]:
@@ -91,12 +92,6 @@ class PartVisits:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
         return self._places().take(first_rows(self.columns, rows), mode="wrap")
 
-    def at(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return which of the visits are at any of some places, shape (n,); -1 is none."""
-        mask = np.zeros(len(self) + 1, np.bool_)
-        mask[places] = True
-        return mask[:-1]
-
     def _places(self) -> NDArray[np.int32]:
         if self._place_of is None:
             self._place_of = np.full(len(self.part) + 1, -1, np.int32)
@@ -113,6 +108,11 @@ class PartVisits:
         if mask.all():
             return self
         chosen = RowMask.of_rows(len(self.part), self.begins[mask])
+        return PartVisits(self.snapshot, self.part, self.columns, chosen)
+
+    def among(self, *begins: RowMask) -> "PartVisits":
+        """Return those of the visits that begin in a row of each of some masks."""
+        chosen = reduce(RowMask.within, begins, self.chosen)
         return PartVisits(self.snapshot, self.part, self.columns, chosen)
 
     def begun_in(self, period: Period) -> "PartVisits":

@@ -34,10 +34,13 @@ from medamad.storage.wal.records import RecordKind, Rows, describe_record, read_
 
 T = TypeVar("T")
 
-_MASKS_BYTES: Final = 8 << 20
-"""What the masks that queries cache may take: a bit for each row of views and of events.
+_MASKS_BYTES: Final = 16 << 20
+"""What queries cache of the rows of segments.
 
-The views of 30 days of a website that has a million a day take half of it.
+A bit for each view that matches a filter, and for each that begins a visit which does; and in which
+rows a goal was reached, and when, in twelve bytes.
+
+A filter on the views of 30 days of a website that has a million a day takes half of it.
 """
 
 
