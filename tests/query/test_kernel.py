@@ -515,7 +515,8 @@ def test_the_views_of_some_visits_are_marked_and_those_beside_others_counted(
                     counts[5 if after is None else min(int(codes[after]), 5)] += 1
     last_rows = {row + 1 - offset: row for row, offset in enumerate(offsets.tolist())}
     spans = np.array([last_rows[row] - row for row in begins.tolist()], dtype)
-    part = ViewsInVisits(views, offsets, spans, codes, left_out)
+    others = RowMask.of_rows(size, np.setdiff1d(begins, left_out))
+    part = ViewsInVisits(views, offsets, spans, codes, others)
     of_left_out = sorted(
         row
         for row, offset in enumerate(offsets.tolist())

@@ -720,8 +720,8 @@ void medamad_begins_with(const int64_t *part, const filter *filters, int64_t fil
         begins_of(*offsets, size, first, found.rows, found.n, begins);
         for (int64_t i = 0; i < found.n; i++) set(mask, begins[i]);
     }
-    for (int64_t first = 0; first < size; first += 64) mask[first / 64] &= begun_in(*offsets, first, size);
     mask[size >> 6] &= ~((uint64_t)1 << (size & 63));
+    for (int64_t first = 0; first < size; first += 64) mask[first / 64] &= begun_in(*offsets, first, size);
 }
 
 /* Write of the visits of a part that begin in the rows of a mask the places among all that begin there,
@@ -940,8 +940,7 @@ void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_
         }                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
             int64_t row = rows[i], before = (int64_t)numbers[row] - 1, begin = row - before;       \
-            if (before < 0 || begin < 0 || numbers[begin] != 1 || has(is_left_out, (uint64_t)begin)) \
-                continue;                                                                          \
+            if (before < 0 || begin < 0 || !has(chosen, (uint64_t)begin)) continue;                \
             int64_t found = -1, last = row - 1;                                                    \
             uint64_t of_visit;                                                                     \
             if (step < 0) {                                                                        \
@@ -966,12 +965,12 @@ void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_
     } while (0)
 
 /* For each of n views of a part, count the code of its visit's next view, or with a step of -1 of the
-   one before, and at count_size those that have none. Visits that are set in is_left_out by the row
-   they begin in do not count. Of the visits that begin in the part, spans has how many rows the last
+   one before, and at count_size those that have none. Only visits that begin in a row of a mask
+   count. Of the visits that begin in the part, spans has how many rows the last
    view is after the first. begun and ranks have room for a number for each 64 rows. */
 void medamad_count_beside(const void *offsets, int64_t width, int64_t size, const column *of,
                           const column *spans, int64_t visits, uint64_t *restrict begun,
-                          int64_t *restrict ranks, const uint64_t *restrict is_left_out,
+                          int64_t *restrict ranks, const uint64_t *restrict chosen,
                           const int64_t *rows, int64_t n, int64_t step, int64_t *restrict counts,
                           int64_t count_size) {
     switch (width) {

@@ -309,7 +309,7 @@ class CompiledLoops:
                         len(part.spans),
                         begun,
                         ranks,
-                        RowMask.of_none(len(part)).with_rows(part.left_out).bits,
+                        part.chosen.bits,
                         rows,
                         len(rows),
                         step,

@@ -363,14 +363,14 @@ class ViewsInVisits:
     """Views of a part of n views, and what tells the visits that all of its views belong to.
 
     `offsets` and `spans` are those of `parts.VisitColumns`, and `codes` what the views have, shape
-    (n,). The visits that begin in the rows `left_out` do not count.
+    (n,). Only visits that begin in the rows `chosen` count.
     """
 
     views: PartViews
     offsets: Integers
     spans: Integers
     codes: Integers
-    left_out: NDArray[np.intp]
+    chosen: RowMask
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -123,8 +123,7 @@ class NumpyLoops:
         for part in parts:
             rows = self.select(part.views, tables)
             chosen = self.begins_with(part.offsets, part.views, tables)
-            chosen = chosen.without_rows(part.left_out)
-            mask = self.mask_visits(part.offsets, chosen).unpacked()
+            mask = self.mask_visits(part.offsets, chosen.within(part.chosen)).unpacked()
             of_visits = np.flatnonzero(mask)
             places = self.first_rows(part.offsets, of_visits)
             # The views of each visit follow each other.

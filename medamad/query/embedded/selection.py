@@ -22,8 +22,8 @@ from medamad.query.embedded.view_filter import (
     PropertyFilter,
     ViewFilter,
 )
-from medamad.query.embedded.visit_groups import FindViews, FoundVisits, visits_in_groups
-from medamad.query.embedded.visits import PartVisits
+from medamad.query.embedded.visit_groups import FindViews, FoundVisits, of_whole_visits
+from medamad.query.embedded.visits import PartVisits, cached_visits, visits_with
 from medamad.query.filters import (
     BOUNCE_FIELD,
     DURATION_FIELD,
@@ -42,7 +42,7 @@ from medamad.query.filters import (
 )
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
-from medamad.storage.segments.parts import MergedSegment, Part, ViewColumns
+from medamad.storage.segments.parts import MergedSegment, Numbers, Part, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -69,9 +69,14 @@ def select(
     return selection if excluded is None else evolve(selection, gathered=excluded.gathered)
 
 
-def filter_key(query: Query, sources: Sources) -> Hashable:
-    """Return the `ViewFilter.key` of a query: a digest, since the texts of filters may be long."""
-    filters = query.filters_on((*VIEW_FIELDS, *PROPERTY_FIELDS))
+def filter_key(
+    query: Query, sources: Sources, fields: Iterable[str] = (*VIEW_FIELDS, *PROPERTY_FIELDS)
+) -> Hashable:
+    """Return what is equal for equal filters, as `ViewFilter.key`.
+
+    It is a digest, since the texts of filters may be long.
+    """
+    filters = query.filters_on(fields)
     return blake2b(repr(filters).encode(), digest_size=16).digest(), sources
 
 
@@ -122,13 +127,14 @@ def matching_visits(
             return goals.reaching_first(here.parts())
         return here.begins(ViewFilter({}))
 
+    key = filter_key(query, sources, VISIT_FIELDS)
     # All visits that are found by the only goal have reached it.
     is_found_by_goal = len(query.goals) == 1 and not entries and not exits
     tests = _VisitTests(exiting, None if is_found_by_goal else goals, _Behaviour.of(query))
     return FoundVisits(
         snapshot,
         cancellation,
-        lambda: _matching_groups(snapshot, cancellation, find_views, tests),
+        lambda: _matching_groups(snapshot, cancellation, find_views, tests, key),
     )
 
 
@@ -153,12 +159,24 @@ def whole_visits(selection: Selection) -> FoundVisits:
 
 
 def _matching_groups(
-    snapshot: Snapshot, cancellation: Cancellation, find_views: FindViews, tests: "_VisitTests"
+    snapshot: Snapshot,
+    cancellation: Cancellation,
+    find_views: FindViews,
+    tests: "_VisitTests",
+    key: Hashable = None,
 ) -> Iterator[PartVisits]:
-    """Return the visits of some views that pass some tests."""
+    """Return the visits of some views that pass some tests, cached by a key."""
+
+    def find(among: Snapshot, candidates: Candidates, others: Numbers) -> RowMask:
+        return tests.passing(visits_with(among, candidates, others)).chosen
+
     everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
-    for visits in visits_in_groups(everything, find_views):
-        yield tests.passing(visits)
+    for among, others in of_whole_visits(everything):
+        for candidates in find_views(among):
+            find_here = partial(find, among.snapshot, candidates, others)
+            visits = cached_visits(among.snapshot, candidates.part, others, key, find_here)
+            if visits.chosen.bits.any():
+                yield visits
 
 
 def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
+from attrs import evolve
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -11,7 +12,7 @@ from medamad.domain.goals import Goal
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import CodeTable, PartViews, ViewsInVisits
+from medamad.query.embedded.loops import ViewsInVisits
 from medamad.query.embedded.rollup_visits import (
     visits_by_beginning,
     visits_by_code,
@@ -35,7 +36,7 @@ from medamad.query.embedded.visit_sums import (
     split_keys,
     sum_visits,
 )
-from medamad.query.embedded.visits import PartVisits
+from medamad.query.embedded.visits import PartVisits, all_visits
 from medamad.query.filters import Mask, cached_mask
 from medamad.query.period import Period
 from medamad.query.request import Gaps
@@ -48,7 +49,6 @@ from medamad.query.sums import (
     VisitSums,
 )
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.visit_numbers import find_ascending
 
 
 def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
@@ -267,13 +267,19 @@ def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArr
         selection.cancellation,
     )
 
+    filter_ = selection.filter
+    # Texts that are newer than a filter's mask have no views.
+    others = filter_.codes.get(Dimension.PATH, np.ones(len(is_page), np.bool_))
+    codes = {**filter_.codes, Dimension.PATH: is_page[: len(others)] & others}
+    key = None if filter_.key is None else (filter_.key, pages_beside, path)
+    of_page = evolve(selection, filter=evolve(filter_, codes=codes, key=key, tables={}))
     parts = []
-    for among, left_out in of_whole_visits(selection):
+    for among, left_out in of_whole_visits(of_page):
         for candidates in among.all_candidates():
-            part, views = candidates.part, candidates.views()
-            visits = part.visits()
-            paths = part.codes(Dimension.PATH)
-            of_page = PartViews(views.begin, views.end, [*views.matching, paths])
-            others = find_ascending(part, left_out)[1]
-            parts.append(ViewsInVisits(of_page, visits.offsets, visits.spans, paths, others))
-    return LOOPS.count_beside(parts, [*MASKS, CodeTable(is_page)], step, size)
+            part = candidates.part
+            visits = all_visits(among.snapshot, part, left_out)
+            columns, paths = visits.columns, part.codes(Dimension.PATH)
+            views = candidates.views()
+            of_part = ViewsInVisits(views, columns.offsets, columns.spans, paths, visits.chosen)
+            parts.append(of_part)
+    return LOOPS.count_beside(parts, MASKS, step, size)

@@ -6,6 +6,7 @@ by rows which views belong to which visit.
 
 from collections.abc import Callable, Hashable
 from functools import reduce
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 import numpy as np
@@ -124,10 +125,12 @@ class PartVisits:
 
 def all_visits(snapshot: Snapshot, part: ViewColumns, left_out: Numbers) -> PartVisits:
     """Return the visits that begin in a part, without those of some numbers, ascending."""
-    columns = part.visits()
-    begins = LOOPS.match(PartViews(0, len(part), [columns.offsets]), [ONES])
-    rows = find_ascending(part, left_out)[1]
-    return PartVisits(snapshot, part, columns, begins.without_rows(rows))
+
+    def find() -> RowMask:
+        begins = LOOPS.match(PartViews(0, len(part), [part.visits().offsets]), [ONES])
+        return begins.without_rows(find_ascending(part, left_out)[1])
+
+    return cached_visits(snapshot, part, left_out, all_visits, find)
 
 
 def visits_with(snapshot: Snapshot, candidates: Candidates, left_out: Numbers) -> PartVisits:
@@ -136,18 +139,33 @@ def visits_with(snapshot: Snapshot, candidates: Candidates, left_out: Numbers) -
     Those of some numbers, ascending, are left out.
     """
     part = candidates.part
-    columns = part.visits()
 
     def find() -> RowMask:
-        begins = LOOPS.begins_with(columns.offsets, candidates.views(), MASKS)
+        begins = LOOPS.begins_with(part.visits().offsets, candidates.views(), MASKS)
         return begins.without_rows(find_ascending(part, left_out)[1])
 
-    if candidates.key is None or not isinstance(part, OpenSegment):
-        return PartVisits(snapshot, part, columns, find())
+    key = None if candidates.key is None else (visits_with, candidates.key)
+    return cached_visits(snapshot, part, left_out, key, find)
+
+
+def cached_visits(
+    snapshot: Snapshot,
+    part: ViewColumns,
+    left_out: Numbers,
+    key: Hashable,
+    find: Callable[[], RowMask],
+) -> PartVisits:
+    """Return the visits of a part that begin in the rows which are found, cached for segments.
+
+    Those of some numbers, ascending, are left out. Without a key, nothing is cached.
+    """
+    if key is None or not isinstance(part, OpenSegment) or part.segment.number in snapshot.overlays:
+        return PartVisits(snapshot, part, part.visits(), find())
     first, last = part.sequence_bounds
     begin, end = left_out.searchsorted((first, last + 1)).tolist()
-    key = (visits_with, candidates.key, left_out[begin:end].tobytes())
-    return PartVisits(snapshot, part, columns, snapshot.cached_mask(part, key, find))
+    digest = blake2b(left_out[begin:end].tobytes(), digest_size=16).digest()
+    chosen = snapshot.cached_mask(part, (cached_visits, key, digest), find)
+    return PartVisits(snapshot, part, part.visits(), chosen)
 
 
 def visits_numbered(snapshot: Snapshot, part: ViewColumns, numbers: Numbers) -> PartVisits:
