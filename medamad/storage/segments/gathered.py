@@ -27,7 +27,7 @@ from medamad.storage.segments.parts import (
     are_late,
     joined_numbers,
 )
-from medamad.storage.segments.visit_columns import visits_of
+from medamad.storage.segments.visit_columns import CachedArrays, cache_nothing, visits_of
 from medamad.storage.segments.visit_counters import counters_of_visits, without_some
 from medamad.storage.segments.visit_numbers import (
     begun_in,
@@ -36,18 +36,6 @@ from medamad.storage.segments.visit_numbers import (
     visit_numbers,
     visits_of_views,
 )
-
-
-class CachedArrays(Protocol):
-    """Returns an array that was computed from a snapshot, or computes it and may cache it."""
-
-    def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]], /) -> NDArray[Any]:
-        """Return the array of a name."""
-
-
-def cache_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-    """Compute an array."""
-    return compute()
 
 
 class Unit(Protocol):
@@ -186,6 +174,11 @@ class GatheredViews(_SomeViews):
     rows: Sequence[Sequence[NDArray[np.intp]]]
     cached: CachedArrays
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict, init=False)
+
+    def visits(self) -> VisitColumns:
+        if self._visits is None:
+            self._visits = visits_of(self, lambda what, make: self._cached(("visits", what), make))
+        return self._visits
 
     def column(self, what: Hashable, column: Column) -> NDArray[Any]:
         return self._cached(what, lambda: self._gather(column)[self._order()])

@@ -1,8 +1,8 @@
 """Make the visits of a part from its views: in the memtable, at a flush, and for queries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define
@@ -10,6 +10,18 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.storage.segments.parts import Codes, ViewColumns, distinct
+
+
+class CachedArrays(Protocol):
+    """Returns an array that was computed from a snapshot, or computes it and may cache it."""
+
+    def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]], /) -> NDArray[Any]:
+        """Return the array of a name."""
+
+
+def cache_nothing(_what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """Compute an array."""
+    return compute()
 
 
 @define(eq=False)
@@ -25,17 +37,21 @@ class MadeVisits:
     _paths: Callable[[], Codes]
     _duration_ms: Callable[[], NDArray[np.unsignedinteger[Any]]]
     _with_late_event: Callable[[], NDArray[np.integer[Any]]]
+    _cached: CachedArrays = cache_nothing
 
     @cached_property
     def offsets(self) -> NDArray[np.unsignedinteger[Any]]:
-        return _row_offsets(self._sequence, self.visit_offset)
+        return self._cached("offsets", lambda: _row_offsets(self._sequence, self.visit_offset))
 
     @cached_property
     def begins(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self.offsets == 1)
+        return self._cached("begins", lambda: np.flatnonzero(self.offsets == 1))
 
     @cached_property
     def spans(self) -> NDArray[np.integer[Any]]:
+        return self._cached("spans", self._make_spans)
+
+    def _make_spans(self) -> NDArray[np.intp]:
         rows, visits = self._views
         ends = np.zeros(len(self.begins), np.intp)
         # Of several views of a visit, the last one remains.
@@ -45,16 +61,24 @@ class MadeVisits:
 
     @cached_property
     def views(self) -> NDArray[np.integer[Any]]:
-        return np.bincount(self._views[1], minlength=len(self.begins))
+        return self._cached(
+            "views", lambda: np.bincount(self._views[1], minlength=len(self.begins))
+        )
 
     @cached_property
     def duration_ms(self) -> NDArray[np.integer[Any]]:
+        return self._cached("duration", self._add_durations)
+
+    def _add_durations(self) -> NDArray[np.int64]:
         rows, visits = self._views
         # Weights are floats; they are exact, as the total stays far below 2**53 ms.
         return np.bincount(visits, self._duration_ms()[rows], len(self.begins)).astype(np.int64)
 
     @cached_property
     def has_event(self) -> NDArray[np.bool_]:
+        return self._cached("has_event", self._find_events)
+
+    def _find_events(self) -> NDArray[np.bool_]:
         late = self._with_late_event().astype(np.intp)
         offsets = self.offsets[late].astype(np.intp)
         visits = self._place_of[(late + 1 - offsets)[offsets > 0]]
@@ -64,6 +88,9 @@ class MadeVisits:
 
     @cached_property
     def repeats(self) -> NDArray[np.integer[Any]]:
+        return self._cached("repeats", self._find_repeats)
+
+    def _find_repeats(self) -> NDArray[np.intp]:
         rows, visits = self._views
         return _repeats(self._paths()[rows], rows, visits)
 
@@ -90,14 +117,15 @@ class MadeVisits:
         return rows[are_sound], visits[are_sound]
 
 
-def visits_of(part: ViewColumns) -> MadeVisits:
-    """Return the visits that begin in a part."""
+def visits_of(part: ViewColumns, cached: CachedArrays = cache_nothing) -> MadeVisits:
+    """Return the visits that begin in a part, whose columns may be cached."""
     return MadeVisits(
         part.sequence,
         part.numbers(ViewNumber.VISIT_OFFSET),
         lambda: part.codes(Dimension.PATH),
         lambda: part.duration_ms,
         part.views_with_late_events,
+        cached,
     )
 
 
