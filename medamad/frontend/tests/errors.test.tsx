@@ -22,7 +22,7 @@ const CASES: readonly (readonly [number, string, Key])[] = [
   [500, "words of the server", "refused.fault"],
   [501, "words of the server", "refused.fault"],
   [502, "words of the server", "away.title"],
-  [503, "words of the server", "away.title"],
+  [503, "", "away.title"],
   [0, "", "away.title"],
   [400, "username: expected 3 to 48 characters, got 1", "refused.username"],
   [400, "password: expected 5 to 128 characters, got 1", "refused.password"],
@@ -40,6 +40,14 @@ for (const [language, texts] of [
       assert.equal(getByRole("alert").textContent, texts[key]);
     });
   }
+
+  test(`a server that takes no changes for now says why: ${language}`, async () => {
+    await speak(language);
+    const message = "logins and changes are for the primary, collector 1";
+    const { getByRole, getByText } = show(<Refusal error={new ApiError(503, message)} />);
+    assert.equal(getByRole("alert").textContent, `${texts["away.title"]} (${message})`);
+    assert.equal(getByText(`(${message})`).lang, "en");
+  });
 
   test(`where there are no words of ours, the server's are quoted: ${language}`, async () => {
     await speak(language);

@@ -29,7 +29,16 @@ interface RefusalProperties {
 /** Why something was refused, in the user's language, with the server's own message if it says more. */
 export function Why({ error, meaning = {} }: RefusalProperties & { error: ApiError }) {
   const { status, message } = error;
-  if (error.isAway) return <>{t("away.title")}</>;
+  if (error.isAway) {
+    // A collector that is not the primary says that settings cannot be changed there.
+    const reason = status === 503 && message;
+    return (
+      <>
+        {t("away.title")}
+        {reason && <span lang="en"> ({reason})</span>}
+      </>
+    );
+  }
   if (meaning[status]) return <>{meaning[status]}</>;
   const known = status === 400 ? FIELDS[fieldOf(message)] : STATUSES[status];
   if (known || status >= 500) return <>{t(known ?? "refused.fault")}</>;
