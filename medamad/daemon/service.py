@@ -55,6 +55,7 @@ from medamad.ingest.user_agent import forget_user_agents
 from medamad.ingest.write_queue import WriteQueue
 from medamad.lookup.languages import forget_headers
 from medamad.lookup.referrers import Sources
+from medamad.lookup.robots import is_listed
 from medamad.mail.mailer import Mailer
 from medamad.query.embedded.engine import left_out_finder
 from medamad.query.engine import Engine
@@ -319,7 +320,13 @@ class Daemon(Service):
                 await bring_up_to_date(data_dir, store_settings.map_size, in_thread, work)
                 await compact_if_asked(data_dir, in_thread, work)
         find_left_out = left_out_finder(sources)
-        store = start_store(data_dir, store_settings, self.reactor, find_left_out=find_left_out)
+        store = start_store(
+            data_dir,
+            store_settings,
+            self.reactor,
+            find_left_out=find_left_out,
+            is_listed_robot=is_listed,
+        )
         self._opened.push_async_callback(self._close, store)
         if warning := open_to_others(data_dir):
             self._log.warn("{warning}", warning=warning)

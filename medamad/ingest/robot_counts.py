@@ -12,7 +12,8 @@ from attrs import define, field
 
 from medamad.domain.errors import Unavailable
 from medamad.domain.zones import day_at
-from medamad.storage.request_totals import MAX_PATHS, RequestCounts, merge_counts
+from medamad.lookup.robots import is_listed
+from medamad.storage.request_totals import RequestCounts, merge_counts
 
 WRITE_EVERY_S: Final = 2.0
 
@@ -33,7 +34,7 @@ class PendingRobots:
         if path in known:
             known[path] += 1
         else:
-            merge_counts(of_day, {name: {path: 1}}, MAX_PATHS)
+            merge_counts(of_day, {name: {path: 1}}, is_listed=is_listed)
 
     async def write(self) -> None:
         """Store what has been counted; if that is not possible now, keep it for the next time."""
@@ -44,5 +45,5 @@ class PendingRobots:
             await self._add(counts)
         except Unavailable:
             for key, of_day in self._counts.items():
-                merge_counts(counts.setdefault(key, {}), of_day)
+                merge_counts(counts.setdefault(key, {}), of_day, is_listed=is_listed)
             self._counts = counts

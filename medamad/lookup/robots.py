@@ -18,6 +18,8 @@ from typing import Final
 import msgspec
 from attrs import define, field, frozen
 
+from medamad.domain.dimensions import UNKNOWN
+
 _LIST: Final = "crawleruseragents"
 LIBRARY: Final = "http-library"
 """The public list's tag for plain HTTP clients."""
@@ -100,6 +102,16 @@ def public_list() -> tuple[Crawler, ...]:
         raise ModuleNotFoundError(_LIST)
     file = Path(str(spec.origin)).with_name("crawler-user-agents.json")
     return msgspec.json.decode(file.read_bytes(), type=tuple[Crawler, ...])
+
+
+def is_listed(name: str) -> bool:
+    """Return whether a name is in the public list, or stands for what is in no list."""
+    return name in _names()
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset((*(crawler.name for crawler in public_list()), HOSTING_NETWORK, UNKNOWN))
 
 
 @define(eq=False)

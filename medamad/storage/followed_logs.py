@@ -4,7 +4,7 @@ A position is replaced only by one that follows from it, in the transaction that
 neither a follower nor a daemon that is killed loses a line or counts it twice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final
 
@@ -20,7 +20,7 @@ from medamad.storage.environment.meta import (
     sound,
     with_checksum,
 )
-from medamad.storage.request_totals import FOLLOWED, LOADS, ROBOTS, add_counts
+from medamad.storage.request_totals import FOLLOWED, LOADS, ROBOTS, RequestTotals
 
 _NAME_BYTES: Final = 16
 
@@ -95,9 +95,9 @@ def advance_log(
     databases: Databases,
     to: LogPosition,
     counts: LogCounts,
-    has_website: Callable[[int], bool],
+    totals: RequestTotals,
 ) -> None:
-    """Add counts, and store the position after them.
+    """Add counts to totals, and store the position after them.
 
     What is of websites that are deleted is left out. Raises Conflict unless the position follows
     the stored one.
@@ -107,9 +107,8 @@ def advance_log(
         raise Conflict(f"{to.log}: it was read by another process meanwhile")
     for kind, by_website in ((ROBOTS, counts.robots), (LOADS, counts.loads)):
         for website, days in by_website.items():
-            if has_website(website):
-                for day, more in days.items():
-                    add_counts(txn, databases, (website, kind, day, FOLLOWED), more)
+            for day, more in days.items():
+                totals.add_in(txn, (website, kind, day, FOLLOWED), more)
     name = _name(to.log)
     txn.put(name, with_checksum(name, msgspec.msgpack.encode(to)), db=databases.meta)
 

@@ -27,8 +27,14 @@ from medamad.storage.import_batches import BatchState, read_batch
 RequestCounts: TypeAlias = Mapping[str, Mapping[str, int]]
 """Requests for pages, by the name of the robot or browser and by path."""
 
+IsListed: TypeAlias = Callable[[str], bool]
+"""Returns whether a name is that of a known robot, of which there are not many."""
+
 MAX_NAMES: Final = 200
-"""Robots of a day and source that are counted by name. Anyone may send any name."""
+"""Robots of a day and source that are counted by name, besides known ones.
+
+Anyone may send any name, which is to keep no known robot out.
+"""
 MAX_PATHS: Final = 1_000
 """Paths of a day and source, counted for each robot, that are counted one by one."""
 MAX_PATH: Final = 512
@@ -48,17 +54,32 @@ _DAY_KEY: Final = struct.Struct(">IBI")
 _LAST_DAY: Final = 0xFFFF_FFFF
 
 
+def nothing_is_listed(_name: str) -> bool:
+    """Return that no robot is known."""
+    return False
+
+
 def merge_counts(
-    into: MutableMapping[str, dict[str, int]], more: RequestCounts, limit: int = MAX_PATHS
+    into: MutableMapping[str, dict[str, int]],
+    more: RequestCounts,
+    is_listed: IsListed = nothing_is_listed,
 ) -> None:
     """Add counts to others; beyond the limits, new names and paths count as OTHER."""
+
+    def has_room(name: str) -> bool:
+        if len(into) < MAX_NAMES or is_listed(name):
+            return True
+        return sum(not is_listed(each) for each in into) < MAX_NAMES
+
     paths = sum(map(len, into.values()))
     for name, by_path in more.items():
         known = into.get(name)
         if known is None:
-            known = into.setdefault(name if len(into) < MAX_NAMES else OTHER, {})
+            known = into.setdefault(name if has_room(name) else OTHER, {})
         for path, count in by_path.items():
-            place = path if path in known or (paths < limit and len(path) <= MAX_PATH) else OTHER
+            place = (
+                path if path in known or (paths < MAX_PATHS and len(path) <= MAX_PATH) else OTHER
+            )
             paths += place not in known
             known[place] = known.get(place, 0) + count
 
@@ -119,6 +140,7 @@ class RequestTotals:
     _submit: Submit
     _has_website: Callable[[int], bool]
     _check_space: Callable[[Txn], None]
+    _is_listed: IsListed
 
     async def add(self, counts: Mapping[tuple[int, int], RequestCounts]) -> None:
         """Add counts of received hits, by website and day. Raises Unavailable."""
@@ -126,10 +148,7 @@ class RequestTotals:
         def change(txn: Transaction) -> None:
             self._check_space(txn.lmdb)
             for (website, day), more in counts.items():
-                if self._has_website(website):
-                    add_counts(
-                        txn.lmdb, self._environment.databases, (website, ROBOTS, day, HITS), more
-                    )
+                self.add_in(txn.lmdb, (website, ROBOTS, day, HITS), more)
 
         await self._submit(change)
 
@@ -142,11 +161,28 @@ class RequestTotals:
             self._check_space(txn.lmdb)
             if read_batch(txn.lmdb, self._environment.databases, website, batch) is not None:
                 for day, more in counts.items():
-                    add_counts(
-                        txn.lmdb, self._environment.databases, (website, ROBOTS, day, batch), more
-                    )
+                    self.add_in(txn.lmdb, (website, ROBOTS, day, batch), more)
 
         await self._submit(change)
+
+    def add_in(self, txn: Txn, place: tuple[int, int, int, int], more: RequestCounts) -> None:
+        """Add counts to those of a website, kind, day and source, unless it has been deleted.
+
+        A damaged value stays as it is, and lacks them: a new one would pass for the whole day.
+        """
+        website, kind, day, source = place
+        if not self._has_website(website):
+            return
+        key, databases = _KEY.pack(website, kind, max(day, 0), source), self._environment.databases
+        stored = txn.get(key, db=databases.robots)
+        counts: dict[str, dict[str, int]] | None = {}
+        if stored is not None:
+            what = f"website {website}, {_WHAT[kind]} of day {day}"
+            counts = sound(what, lambda: _decode(key, stored), None)
+        if counts is None:
+            return
+        merge_counts(counts, more, is_listed=self._is_listed)
+        txn.put(key, with_checksum(key, msgspec.msgpack.encode(counts)), db=databases.robots)
 
     def read(
         self, website: int, kind: int, first_day: int | None, last_day: int | None
@@ -155,26 +191,6 @@ class RequestTotals:
         with self._environment.reading() as txn:
             bounds = first_day, last_day
             return requests_of(txn, self._environment.databases, website, kind, bounds)
-
-
-def add_counts(
-    txn: Txn, databases: Databases, place: tuple[int, int, int, int], more: RequestCounts
-) -> None:
-    """Add counts to those of a website, kind, day and source.
-
-    A damaged value stays as it is, and lacks them: a new one would pass for the whole day.
-    """
-    website, kind, day, source = place
-    key = _KEY.pack(website, kind, max(day, 0), source)
-    stored = txn.get(key, db=databases.robots)
-    counts: dict[str, dict[str, int]] | None = {}
-    if stored is not None:
-        what = f"website {website}, {_WHAT[kind]} of day {day}"
-        counts = sound(what, lambda: _decode(key, stored), None)
-    if counts is None:
-        return
-    merge_counts(counts, more)
-    txn.put(key, with_checksum(key, msgspec.msgpack.encode(counts)), db=databases.robots)
 
 
 def requests_of(

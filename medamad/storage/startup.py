@@ -43,7 +43,12 @@ from medamad.storage.import_batches import ImportRemoval
 from medamad.storage.import_content import TextEncoder
 from medamad.storage.imports import Imports
 from medamad.storage.migrations import migrate
-from medamad.storage.request_totals import RequestTotals, delete_imported
+from medamad.storage.request_totals import (
+    IsListed,
+    RequestTotals,
+    delete_imported,
+    nothing_is_listed,
+)
 from medamad.storage.segments.partition import Partition
 from medamad.storage.segments.partitions import Partitions
 from medamad.storage.settings import StoreSettings
@@ -77,6 +82,8 @@ def start_store(
     reactor: CallsFromThread,
     sizes: Sizes = Sizes(),  # noqa: B008 - it is frozen
     find_left_out: FindLeftOut | None = None,
+    *,
+    is_listed_robot: IsListed = nothing_is_listed,
 ) -> Store:
     """Open or create the store in a directory and load it. Raises StoreError, OSError.
 
@@ -85,7 +92,9 @@ def start_store(
     """
     with store_errors(directory / FILE_NAME):
         environment = migrate(open_environment(directory, settings.map_size))
-        store = _build(environment, settings, reactor, sizes, find_left_out)
+        store = _build(
+            environment, settings, reactor, sizes, find_left_out, is_listed_robot=is_listed_robot
+        )
         with environment.reading() as txn:
             to_trim = _load(store, txn)
             deleted = list(_deleted(store, txn))
@@ -118,6 +127,8 @@ def _build(
     reactor: CallsFromThread,
     sizes: Sizes,
     find_left_out: FindLeftOut | None,
+    *,
+    is_listed_robot: IsListed,
 ) -> Store:
     """Construct the components of a store and connect them."""
     databases = environment.databases
@@ -197,7 +208,9 @@ def _build(
         alerts=WebsiteValues(environment, writer, ALL_ALERTS),
         goals=goals,
         annotations=WebsiteValues(environment, writer, ALL_ANNOTATIONS),
-        robots=RequestTotals(environment, writer.submit, websites.has_number, free_space.check),
+        robots=RequestTotals(
+            environment, writer.submit, websites.has_number, free_space.check, is_listed_robot
+        ),
         clock=TrustedClock(environment, writer.submit),
         imports=imports,
         broken=broken,

@@ -292,7 +292,7 @@ class Store:
         def change(txn: Transaction) -> WriteBatch | None:
             self.free_space.check(txn.lmdb)
             databases = self.environment.databases
-            advance_log(txn.lmdb, databases, to, counts, self.websites.has_number)
+            advance_log(txn.lmdb, databases, to, counts, self.robots)
             return self._append(txn, views) if views else None
 
         batch = await self.writer.submit(change)

@@ -23,7 +23,7 @@ from medamad.ingest.page import source_of
 from medamad.ingest.user_agent import describe, robot_name
 from medamad.ingest.website_rules import WebsiteRules
 from medamad.lookup.languages import locale_of
-from medamad.lookup.robots import HOSTING_NETWORK
+from medamad.lookup.robots import HOSTING_NETWORK, is_listed
 from medamad.storage.followed_logs import FollowedWebsite, LogCounts, LoggedView
 from medamad.storage.request_totals import merge_counts
 from medamad.transfer.import_context import ImportTarget, SkipReason
@@ -133,7 +133,7 @@ class LineCounter:
             more = {counted.path: number}
             if counted.name:
                 of_day = taken.robots.setdefault(counted.website, {}).setdefault(day, {})
-                merge_counts(of_day, {counted.name: more})
+                merge_counts(of_day, {counted.name: more}, is_listed=is_listed)
             if counted.is_load:
                 of_day = taken.loads.setdefault(counted.website, {}).setdefault(day, {})
                 merge_counts(of_day, {counted.browser: more})

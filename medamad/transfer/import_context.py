@@ -23,6 +23,7 @@ from medamad.domain.zones import day_at
 from medamad.ingest.page import Page, page_of, referrer_of
 from medamad.ingest.pipeline import Rules
 from medamad.ingest.website_rules import NO_RULES, WebsiteRules
+from medamad.lookup.robots import is_listed
 from medamad.storage.import_batches import Origins
 from medamad.storage.request_totals import merge_counts
 from medamad.transfer.rows import MAX_MS, EventRow, HitRow, ViewRow, row_content
@@ -471,7 +472,7 @@ class ReadContext:
         """Count a page that a robot read, in the first pass."""
         if not self.index.is_finished:
             of_day = self.robots.setdefault(day_at(self.index.zone, time_ms // 1000), {})
-            merge_counts(of_day, {name: {path: 1}})
+            merge_counts(of_day, {name: {path: 1}}, is_listed=is_listed)
 
     def place_of(
         self, number: int, time_ms: int, visitor: Hashable, path: str, visit: Hashable = None

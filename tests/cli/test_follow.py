@@ -77,6 +77,20 @@ def test_it_goes_on_where_it_stopped(daemon: Daemon, tmp_path: Path) -> None:
     assert summary["current"]["pageviews"] == 0
 
 
+def test_a_known_robot_has_its_name_after_any_number_of_others(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    made_up = [line(0, f"Quux{number}/1.0 (+https://quux.example)") for number in range(201)]
+    for lines in (made_up, [line(0), line(0, "Corge/1.0 (+https://corge.example)")]):
+        with log.open("a") as file:
+            file.writelines(lines)
+        assert once(daemon, log, "--website", "example.com").returncode == 0
+    found = {row["name"]: row["requests"] for row in counts(daemon, limit="300")}
+    assert len(found) == 202
+    assert (found["GPTBot"], found["(other)"]) == (1, 2)
+
+
 def test_lines_belong_to_the_website_of_their_host(daemon: Daemon, tmp_path: Path) -> None:
     log = tmp_path / "other_vhosts_access.log"
     log.write_text(f"www.example.com:443 {line(0)}elsewhere.example:443 {line(1)}{line(2)}")

@@ -51,6 +51,19 @@ def test_new_names_and_paths_beyond_the_limits_count_together() -> None:
     assert (counts["Bot0"]["/"], counts["Bot0"]["/0"]) == (4, 6)
 
 
+def test_names_that_anyone_may_make_up_keep_no_known_robot_out() -> None:
+    def is_listed(name: str) -> bool:
+        return name.startswith("Known")
+
+    counts: dict[str, dict[str, int]] = {}
+    known = {f"Known{number}": {"/": 1} for number in range(MAX_NAMES)}
+    made_up = {f"Bot{number}": {"/": 1} for number in range(MAX_NAMES + 1)}
+    for more in (dict(list(known.items())[:3]), made_up, known):
+        merge_counts(counts, more, is_listed=is_listed)
+    assert set(counts) == {*known, *made_up, OTHER} - {f"Bot{MAX_NAMES}"}
+    assert (counts[OTHER], counts["Known0"], counts["Known9"]) == ({"/": 1}, {"/": 2}, {"/": 1})
+
+
 def test_a_very_long_path_counts_among_the_others() -> None:
     counts: dict[str, dict[str, int]] = {}
     longest = "/" * MAX_PATH
