@@ -13,7 +13,7 @@ from medamad.domain.goals import Goal
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import ONES, CodeTable, GoalsInVisits, PartViews, RowMask
 from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.view_filter import Candidates
+from medamad.query.embedded.view_filter import Candidates, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
 from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import Mask, goal_mask
@@ -89,7 +89,8 @@ class GoalSearch:
         if self.goals[place].path is not None:
             return None
         rows = self._select(part.own.property, place)
-        if not len(rows):
+        # With counts of events, none has two properties of a name.
+        if not len(rows) or event_codes(part) is not None:
             return rows
         events = part.own.event[rows]
         # The rows of an event follow each other.

@@ -4,8 +4,8 @@ Where a query selects all visits, the sums of all segments together that it sele
 cached, as these never change. Those of one segment come from its counters, which see no further
 than the segment does: visits that go on in another one are counted again, with all of their views,
 and their sums within one segment subtracted. Sums without counters, as those of goals, are computed
-and cached for each segment that is not merged, but for the visits that go on in others. The sums of
-a whole period are cached, too, once nothing but segments has something of its visits.
+and cached for each segment, merged or not, but for visits that several segments have something of.
+The sums of a whole period are cached, too, once nothing but segments has something of its visits.
 """
 
 from abc import ABC, abstractmethod
@@ -213,7 +213,7 @@ class _WholeSegments:
             if counted is None and segment.members:
                 return None
             if counted is None:
-                (counted,) = _sums_of_leaf(alone, [kind], NO_NUMBERS)
+                (counted,) = _sums_within(alone, [kind], NO_NUMBERS)
             of_units.append(counted)
         in_whole, snapshot = self.shared.in_whole, self.shared.snapshot
         if not len(in_whole.numbers):
@@ -232,24 +232,26 @@ class _WholeSegments:
         pieces = [
             [each] for each in collect([all_visits(snapshot, in_whole.views, NO_NUMBERS)], kinds)
         ]
-        for segment in shared.whole.segments:
+        for unit in self.shared.whole.segments:
             self.cancellation.check()
-            begin, end = np.searchsorted(in_whole.numbers, _bounds_of_visits(segment))
-            left_out = in_whole.numbers[begin:end]
-            of_leaf = _sums_of_leaf(shared.whole.only([segment]), kinds, left_out)
-            for of_kind, sums in zip(pieces, of_leaf, strict=True):
+            begin, end = np.searchsorted(in_whole.numbers, _bounds_of_visits(unit))
+            leaves = shared.whole.only(unit.leaves())
+            of_unit = _sums_within(leaves, kinds, in_whole.numbers[begin:end])
+            for of_kind, sums in zip(pieces, of_unit, strict=True):
                 of_kind.append(sums)
         return list(map(add_up, pieces))
 
 
-def _sums_of_leaf(alone: Snapshot, kinds: Sequence[Kind], left_out: Numbers) -> list[VisitSums]:
-    """Return the sums of the visits that begin in the segment of a snapshot, without some."""
+def _sums_within(leaves: Snapshot, kinds: Sequence[Kind], left_out: Numbers) -> list[VisitSums]:
+    """Return the sums of the visits that begin in some segments, none of them merged.
+
+    As far as the segment in which a visit begins sees, and without those of some numbers.
+    """
 
     def add(kinds: Sequence[Kind]) -> list[VisitSums]:
-        (leaf,) = alone.leaves()
-        return collect([all_visits(alone, leaf, left_out)], kinds)
+        return collect((all_visits(leaves, each, left_out) for each in leaves.leaves()), kinds)
 
-    return _cached_sums(alone, kinds, blake2b(left_out.tobytes()).digest(), add)
+    return _cached_sums(leaves, kinds, blake2b(left_out.tobytes()).digest(), add)
 
 
 def _cached_sums(
@@ -500,9 +502,10 @@ class Count(Kind):
         if slot_ms is not None:
             begun = ((each.part.time_ms[each.begins] // slot_ms, ()) for each in groups)
             return _sum_rows(list(begun))
-        return _sum_by_code(
-            groups, lambda part: _NO_CODE if dimension is None else part.codes(dimension)
-        )
+        if dimension is not None:
+            return _sum_by_code(groups, lambda part: part.codes(dimension))
+        visits = sum(map(len, groups))
+        return VisitSums(np.zeros(1, np.int64), np.array([[visits]])) if visits else NO_SUMS
 
     @property
     def is_counted(self) -> bool:
@@ -523,15 +526,16 @@ class ReachedGoal(Kind):
     kind: Kind
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return self.kind.sums(list(map(self._reaching, groups)))
+        if not groups:
+            return NO_SUMS
+        snapshot = groups[0].snapshot
+        search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
 
-    def _reaching(self, visits: PartVisits) -> PartVisits:
-        def find() -> PartVisits:
-            snapshot = visits.snapshot
-            search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
-            return search.reaching_all(visits)
+        def reaching(visits: PartVisits) -> PartVisits:
+            what = (ReachedGoal, self.goal)
+            return visits.once(what, lambda: search.reaching_all(visits))
 
-        return visits.once((ReachedGoal, self.goal), find)
+        return self.kind.sums(list(map(reaching, groups)))
 
 
 @frozen

@@ -20,7 +20,6 @@ from medamad.storage.segments.parts import (
     Elsewhere,
     EventColumns,
     EventCounts,
-    EventRows,
     Numbers,
     ViewColumns,
     VisitColumns,
@@ -69,10 +68,15 @@ class _SomeViews(ABC):
 
     @abstractmethod
     def events(self) -> NDArray[np.int64]:
-        """Return the rows of events in order: view, unit, number, time, property, shape (5, m).
+        """Return the rows of events in order: view, unit, number, property, place, shape (5, m).
 
-        A view is a place in this part, a unit that which has the event.
+        A view is a place in this part, a unit that which has the event, and a place that in
+        `event_times`.
         """
+
+    @abstractmethod
+    def event_times(self) -> NDArray[np.int64]:
+        """Return the times of events, which are slow to read."""
 
     @abstractmethod
     def late_events(self) -> NDArray[np.int64]:
@@ -119,10 +123,7 @@ class _SomeViews(ABC):
 
     @property
     def own(self) -> EventColumns:
-        view, _, event, time_ms, property_ = self.events()
-        return EventRows(
-            event.astype(np.uint64), time_ms, view.astype(np.uint64), property_.astype(np.uint32)
-        )
+        return _GatheredEvents(self)
 
     @property
     def loose(self) -> EventColumns:
@@ -156,6 +157,40 @@ class _SomeViews(ABC):
 
     def __len__(self) -> int:
         return len(self.sequence)
+
+
+@define(eq=False)
+class _GatheredEvents:
+    """The events of gathered views."""
+
+    _views: _SomeViews
+    _rows: NDArray[np.int64] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._rows = self._views.events()
+
+    @property
+    def event(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self._row(2).astype(np.uint64)
+
+    @property
+    def time_ms(self) -> NDArray[np.int64]:
+        return self._views.event_times()[self._row(4)]
+
+    @property
+    def view(self) -> NDArray[np.unsignedinteger[Any]]:
+        return self._row(0).astype(np.uint64)
+
+    @property
+    def property(self) -> Codes:
+        return self._row(3).astype(np.uint32)
+
+    def _row(self, place: int) -> NDArray[np.int64]:
+        row: NDArray[np.int64] = self._rows[place]
+        return row
+
+    def __len__(self) -> int:
+        return len(self._row(0))
 
 
 def _visit_offset(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -230,26 +265,33 @@ class GatheredViews(_SomeViews):
                     if len(rows):
                         yield number, part, rows
 
-    def _gather_events(self) -> NDArray[np.int64]:
-        sequence = self.sequence
-        pieces = [np.zeros((5, 0), np.int64)]
+    def event_times(self) -> NDArray[np.int64]:
+        def gather() -> NDArray[np.int64]:
+            found = (events.time_ms[chosen] for _, events, chosen, _ in self._events_of_units())
+            return np.concatenate([_NO_ROWS, *found])
 
-        def add(
-            unit: int, events: EventColumns, chosen: NDArray[np.intp], views: NDArray[np.intp]
-        ) -> None:
-            columns = (events.event[chosen], events.time_ms[chosen], events.property[chosen])
+        return self._cached("event_times", gather)
+
+    def _gather_events(self) -> NDArray[np.int64]:
+        pieces = [np.zeros((4, 0), np.int64)]
+        for unit, events, chosen, views in self._events_of_units():
+            columns = (events.event[chosen], events.property[chosen])
             of_unit = np.full(len(views), unit)
             pieces.append(np.stack([views, of_unit, *(each.astype(np.int64) for each in columns)]))
+        found = np.concatenate(pieces, axis=1)
+        order = np.argsort(found[2], kind="stable")
+        return np.concatenate([found[:, order], order[np.newaxis]])
 
+    def _events_of_units(
+        self,
+    ) -> Iterator[tuple[int, EventColumns, NDArray[np.intp], NDArray[np.intp]]]:
+        """Return units, events of theirs, the rows of those that are of the views, and these."""
         for unit, part, rows in self._parts():
             own = part.own
             if len(own):
                 chosen = np.flatnonzero(_marked(part, rows)[own.view])
-                add(unit, own, chosen, self._places(part, own.view[chosen].astype(np.intp)))
-        for unit, events, chosen, views in self._loose_events(sequence):
-            add(unit, events, chosen, views)
-        found = np.concatenate(pieces, axis=1)
-        return found[:, np.argsort(found[2], kind="stable")]
+                yield unit, own, chosen, self._places(part, own.view[chosen].astype(np.intp))
+        yield from self._loose_events(self.sequence)
 
     def _gather_late_events(self) -> NDArray[np.int64]:
         sequence = self.sequence
@@ -259,9 +301,15 @@ class GatheredViews(_SomeViews):
             late = late[_marked(part, rows)[late]]
             pieces.append(np.stack([self._places(part, late), np.full(len(late), unit)]))
         for unit, events, chosen, views in self._loose_events(sequence):
-            event, time_ms = events.event[chosen], events.time_ms[chosen]
-            late = np.flatnonzero(are_late(event, time_ms, sequence[views], self.time_ms[views]))
-            pieces.append(np.stack([views[late], np.full(len(late), unit)]))
+            # Times are slow to read, and only those of early numbers matter.
+            near = np.flatnonzero(events.event[chosen] == sequence[views] + np.uint64(1))
+            is_late = np.ones(len(views), np.bool_)
+            if len(near):
+                early, of_views = chosen[near], views[near]
+                numbers, times = sequence[of_views], self.time_ms[of_views]
+                is_late[near] = are_late(events.event[early], events.time_ms[early], numbers, times)
+            late = views[is_late]
+            pieces.append(np.stack([late, np.full(len(late), unit)]))
         return np.concatenate(pieces, axis=1)
 
     def _places(self, part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -294,6 +342,9 @@ class SomeGatheredViews(_SomeViews):
 
     def events(self) -> NDArray[np.int64]:
         return self._here(self.source.events())
+
+    def event_times(self) -> NDArray[np.int64]:
+        return self.source.event_times()
 
     def late_events(self) -> NDArray[np.int64]:
         return self._here(self.source.late_events())
