@@ -275,6 +275,7 @@ class Daemon(Service):
         self.started(_started(urls, first_login, store, data_dir))
         # At once, not when a request needs it: by then, another version may be installed.
         loading = passwords(site.root.load)
+        loading.addCallback(lambda _: passwords(site.backend.engine.load))
         loading.addCallback(lambda _: self._watch_alerts(data_dir, site.backend, presence))
         loading.addErrback(self._not_loaded).addBoth(self.loaded)
 

@@ -48,6 +48,9 @@ class ClickHouseEngine(Engine):
     def __attrs_post_init__(self) -> None:
         self._texts = TextsOfWebsites(self.client)
 
+    def load(self) -> None:
+        """Load nothing: the start loads all that it needs."""
+
     def read(
         self,
         website: Website,

@@ -1,9 +1,10 @@
 """The engine over the store, for the daemon."""
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from attrs import frozen
+from twisted.logger import Logger
 
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from medamad.query.reader import Reader
 
 T = TypeVar("T")
+_log: Final = Logger()
 
 
 def left_out_finder(sources: Sources) -> FindLeftOut:
@@ -37,6 +39,13 @@ class EmbeddedEngine(Engine):
     """Answers from the store of this machine."""
 
     store: Store
+
+    def load(self) -> None:
+        """Import what statistics are answered by; log what they are slower without."""
+        from medamad.query.embedded import kernel, reader  # noqa: F401, PLC0415 - as in `read`
+
+        if not isinstance(kernel.LOOPS, kernel.CompiledLoops):
+            _log.warn("statistics take longer: there are no compiled loops for this machine")
 
     def read(
         self,
