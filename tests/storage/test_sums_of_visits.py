@@ -207,6 +207,7 @@ def codes_of_goal(snapshot: Snapshot) -> set[int]:
     return {code for code, text in enumerate(texts) if text.startswith("/1")}
 
 
+NOBODY = Sources({})
 FIREFOX = (Filter("browser", "eq", ("Firefox",)),)
 ANY_BROWSER = (Filter("browser", "neq", ("Netscape",)),)
 """Matches all views, so that nothing is taken from what is cached for all of them."""
@@ -217,7 +218,7 @@ FUNNEL = Funnel(id="f", name="A funnel", goals=("a", "b"))
 def agree_under_filters(period: Period, snapshot: Snapshot) -> None:
     """Check the sums of visits part by part, and that a filter which matches all changes none."""
     for filters in (FIREFOX, ANY_BROWSER, SOME_EXITS):
-        selection = select(snapshot, Query(period, filters), Sources({}), Cancellation())
+        selection = select(snapshot, Query(period, filters), NOBODY, Cancellation())
         exact = each_visit(selection)
         assert [rows(sums) for sums in sum_visits(selection, KINDS)] == sums_of_each(exact)
         groups = [visits.numbers.tolist() for visits in visits_in_groups(selection)]
@@ -418,4 +419,45 @@ async def test_what_arrives_later_changes_what_was_cached(open_store: OpenStore)
     )
     await store.append([event])
     assert store.read(website, found) == (False, [2, 3, 0])
+    await store.close()
+
+
+LONG_VISITS = (Filter("visit_duration", "gte", ("5",)),)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_filters_select_is_cached_until_it_may_change(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=2, merged_members=2, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    for number in range(12):
+        time_ms, identity = NOW_MS + number * MINUTE_MS, f"{number}".encode()
+        view = a_view(
+            website.number,
+            beacon=f"b{number}",
+            time_ms=time_ms,
+            identity=identity,
+            path="/2",
+            browser="Firefox",
+        )
+        await store.append([view])
+    await idle(store)
+
+    def select_twice(filters: tuple[Filter, ...], snapshot: Snapshot) -> tuple[int, int]:
+        """Return how many visits are found, and in how many parts they were found again."""
+        query = Query(filters=filters)
+        groups = [
+            list(visits_in_groups(select(snapshot, query, NOBODY, Cancellation())))
+            for _ in range(2)
+        ]
+        again = sum(one.chosen is other.chosen for one, other in zip(*groups, strict=True))
+        return sum(map(len, groups[0])), again
+
+    for filters in ((), FIREFOX, SOME_EXITS):
+        visits, again = store.read(website, partial(select_twice, filters))
+        assert visits == 12
+        assert again
+    assert store.read(website, partial(select_twice, LONG_VISITS)) == (0, 0)
+    await store.append([Unload(time_ms=NOW_MS + HOUR_MS, beacon="b0", duration_ms=9_000)])
+    # The view is in a segment that now has a correction.
+    assert store.read(website, partial(select_twice, LONG_VISITS)) == (1, 0)
     await store.close()

@@ -375,10 +375,6 @@ class ViewFilter:
         state = self.state_of([part.segment])
         return (self.key, *self.codes, self.properties is None, state)
 
-    def select(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> SelectedViews | None:
-        """Return the views of a part that match and are in a period, or None if there are none."""
-        return self.candidates(part, period, snapshot).selected()
-
 
 @frozen(eq=False)
 class Candidates:
