@@ -1,8 +1,10 @@
 """The example of a cluster in etc/cluster, as far as it can be tried without Docker."""
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,6 +14,7 @@ import yaml
 from support.clickhouse.servers import await_answer, server_in
 from support.daemon import free_port
 
+from medamad.cli import make_parser
 from medamad.config.schema import load
 from medamad.config.settings import cluster_settings
 
@@ -22,6 +25,42 @@ EXAMPLE = Path(__file__).parents[2] / "etc" / "cluster"
 def composed() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((EXAMPLE / "compose.yaml").read_text("utf-8"))
     return found
+
+
+def test_the_composition_is_valid() -> None:
+    checked = (sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec")
+    done = subprocess.run(
+        (*checked, EXAMPLE / "compose.yaml"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_steps_at_its_top_name_what_there_is(composed: dict[str, Any]) -> None:
+    text = (EXAMPLE / "compose.yaml").read_text("utf-8")
+    steps = re.findall(r"^#     (.+)", text, re.MULTILINE)
+    given = re.findall(r'echo "(\w+)=', "\n".join(steps))
+    assert sorted(given) == sorted(set(re.findall(r"\$\{(\w+):\?\}", text)))
+    written = [step.rpartition(" > ")[2] for step in steps if step.startswith("openssl")]
+    assert [f"./{name}" for name in written] == [
+        secret["file"] for secret in composed["secrets"].values()
+    ]
+    commands = [composed["services"]["medamad1"]["command"]]
+    for step in steps:
+        _, kind, *words = step.split()[:2] + [w for w in step.split()[2:] if w != "--rm"]
+        if kind == "compose" and words[0] in ("exec", "run"):
+            service, *words = words[1:]
+            assert composed["services"][service]["image"] == "medamad"
+            # To `run` is to give other arguments to the image's program.
+            commands.append(words[words[0] == "medamad" :])
+    ours = [command for command in commands if command[0] != "cat"]
+    assert [command[:2] for command in ours] == [
+        ["run", "--config"],
+        ["cluster", "init"],
+        ["cluster", "join"],
+        ["cluster", "join"],
+    ]
+    for command in ours:
+        make_parser(command[:1]).parse_args(command)
 
 
 def parsed(name: str) -> ET.Element:
