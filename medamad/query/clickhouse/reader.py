@@ -19,6 +19,7 @@ from medamad.query.clickhouse.sql import (
     begun_in,
     during,
     every,
+    on_days,
     places_in,
 )
 from medamad.query.clickhouse.website_rows import (
@@ -28,6 +29,7 @@ from medamad.query.clickhouse.website_rows import (
     column_of,
     labels_of,
 )
+from medamad.query.filters import VIEW_CONDITIONS
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import OPEN_MS, Reader, Selected
 from medamad.query.request import (
@@ -104,17 +106,32 @@ class ClickHouseReader(WebsiteRows, Reader):
         selected = evolve(self, rules=(rule,), is_left_out=True).select(Query())
         return [(selected, selected.time_bounds())]
 
-    def left_out_by(self, rules: Sequence[Query], table: str) -> str:
-        selecting = [ClickHouseSelected(self, rule, ALWAYS) for rule in rules]
-        visits = any_of(each.begins_left_out for each in selecting)
-        begun = self.of_website("views", "view = visit", visits, final=False, are_all=True)
-        either = [f"visit IN (SELECT visit FROM {begun})"]
+    def left_out_by(self, rules: Sequence[Query], table: str, days: Sequence[str]) -> str:
+        of_first_view, of_any_view = [], []
+        for rule in rules:
+            within = (*days, *begun_in(rule.period))
+            selected = ClickHouseSelected(self, rule, ALWAYS, within)
+            if during(rule.period) or not rule.filters_on(VIEW_CONDITIONS):
+                of_first_view.append(selected.begins_left_out)
+            else:
+                of_any_view.append(selected.leaves_out_visit)
+        either = []
+        for is_wanted, conditions in (
+            (("view = visit",), of_first_view),
+            (("visit > 0", f"NOT {self._lacks_first_view()}"), of_any_view),
+        ):
+            if conditions:
+                wanted = any_of(conditions)
+                rows = self.of_website(
+                    "views", *days, *is_wanted, wanted, final=False, are_all=True
+                )
+                either.append(f"visit IN (SELECT visit FROM {rows})")
+        selecting = [ClickHouseSelected(self, rule, ALWAYS, days) for rule in rules]
         alone = any_of(each.leaves_out_alone for each in selecting)
         if table != "visits" and alone != NONE:
-            known = self.of_website("views", "view = visit", final=False, are_all=True)
-            alone = every((f"visit NOT IN (SELECT visit FROM {known})", alone))
+            alone = every((any_of(("visit = 0", self._lacks_first_view())), alone))
             if table == "events":
-                views = self.of_website("views", alone, final=False, are_all=True)
+                views = self.of_website("views", *days, alone, final=False, are_all=True)
                 alone = f"view > 0 AND view IN (SELECT view FROM {views})"
             either.append(f"({alone})")
         if table == "events":
@@ -122,11 +139,18 @@ class ClickHouseReader(WebsiteRows, Reader):
             either.append(f"(view = 0 AND {without_view})")
         return any_of(either)
 
+    def _lacks_first_view(self) -> str:
+        """Return the condition that there is no first view of a row's visit."""
+        # Only visits of the first days may lack it, since it was past its retention.
+        first = on_days(0, self.first_day + 1)
+        known = self.of_website("views", *first, "view = visit", final=False, are_all=True)
+        return f"({every((*first, f'visit NOT IN (SELECT visit FROM {known})'))})"
+
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         selected = self.select(query)
         label = "name, value" if by_value else "name"
         matching = selected.property_condition or ALL
-        here = [*during(query.period), matching, selected.events_of_views(without_view=True)]
+        here = [*selected.here, matching, selected.events_of_views(without_view=True)]
         counted = self.run(
             f"SELECT {as_texts(label)}, uniqExact(event) AS events"
             f" FROM {self.of_website('events', *here, final=False)} GROUP BY {label}"
@@ -163,7 +187,7 @@ class ClickHouseSelected(Selection, Selected):
     """The views that match a query and are in a period."""
 
     def time_bounds(self) -> tuple[int, int]:
-        here = [*during(self.period), *self._own_conditions()]
+        here = [*self.here, *self._own_conditions()]
         found = self.reader.run(
             "SELECT min(time_ms) AS least, max(time_ms) AS most, count() AS views"
             f" FROM {self.reader.of_website('views', *here, final=False)}"
@@ -372,7 +396,12 @@ class ClickHouseSelected(Selection, Selected):
         of_page = reader.sets.one("path", path)
         mine = every((*during(self.period), *self._own_conditions(), of_page, "visit > 0"))
         containing = self._all_rows("views", mine)
-        rows = reader.of_website("views", "visit > 0", f"visit IN (SELECT visit FROM {containing})")
+        rows = reader.of_website(
+            "views",
+            *self._days_of_hits(),
+            "visit > 0",
+            f"visit IN (SELECT visit FROM {containing})",
+        )
         views = "arraySort(groupArray((view, CAST(path AS String), mine)))"
         beside = (
             "arrayPushBack(arrayPopFront(arrayMap(x -> (x.2, 1), a)), ('', 0))"
@@ -406,7 +435,7 @@ class ClickHouseSelected(Selection, Selected):
         reader = self.reader
         table, condition = self._reaching(goal)
         places = places_in(buckets)
-        here = during(self.period)
+        here = self.here
         if table == "views":
             rows = reader.of_website("views", *here, *passing, condition)
             found = reader.run(

@@ -62,6 +62,8 @@ class Selection:
     reader: WebsiteRows
     query: Query
     period: Period
+    days: Sequence[str] = ()
+    """Conditions on the day on which the visit of a row began, in a period of all time."""
     view_condition: str = field(init=False)
     """That a view itself matches the filters on views."""
     property_condition: str | None = field(init=False)
@@ -207,7 +209,7 @@ class Selection:
     def _days_of_hits(self) -> list[str]:
         """Return the conditions that a visit began on the days on which those of hits here did."""
         if self.period == ALWAYS or not during(self.period):
-            return []
+            return list(self.days)
         key = f"days {self.period.start_ms} {self.period.end_ms}"
         if key not in self._cached:
             bounds = []
@@ -225,24 +227,34 @@ class Selection:
 
     def _own_conditions(self, *, with_properties: bool = True) -> list[str]:
         """Return the conditions that a view matches all filters."""
+        on_view = self._conditions_on_view(with_properties=with_properties)
+        return on_view + self._visit_conditions()
+
+    def _conditions_on_view(self, *, with_properties: bool = True) -> list[str]:
+        """Return the conditions that a view matches all filters but those on visits."""
         conditions = [self.view_condition]
         if with_properties and self.property_condition is not None:
-            rows = self._all_rows("events", "view > 0", self.property_condition)
+            rows = self._all_rows("events", *self.days, "view > 0", self.property_condition)
             conditions.append(f"view IN (SELECT view FROM {rows})")
-        return conditions + self._visit_conditions()
+        return conditions
+
+    @property
+    def here(self) -> list[str]:
+        """The conditions that a row is in the period."""
+        # What rules leave out is then looked for on few days.
+        days = self._days_of_hits() if self.reader.rules else ()
+        return [*days, *during(self.period)]
 
     def _views(self, *conditions: str) -> str:
         """Return the selected views that also fulfil some conditions."""
-        return self.reader.of_website(
-            "views", *during(self.period), *self._own_conditions(), *conditions
-        )
+        return self.reader.of_website("views", *self.here, *self._own_conditions(), *conditions)
 
     def _selecting(self) -> list[str]:
         """Return the conditions that a visit which began in the period has a selected view."""
         conditions = [*begun_in(self.period), "visit > 0", *self._visit_conditions()]
         if self.query.filters_on(VIEW_CONDITIONS):
             rows = self._all_rows(
-                "views", "visit > 0", *during(self.period), *self._own_conditions()
+                "views", *self.days, "visit > 0", *during(self.period), *self._conditions_on_view()
             )
             conditions.append(f"visit IN (SELECT visit FROM {rows})")
         return conditions
@@ -308,6 +320,11 @@ class Selection:
         return every((*begun_in(period), *during(period), *self._selecting()))
 
     @property
+    def leaves_out_visit(self) -> str:
+        """The condition on a view that the query, as a rule of all time, leaves out its visit."""
+        return every(self._own_conditions())
+
+    @property
     def leaves_out_alone(self) -> str:
         """The condition on a view without a known visit that the query, as a rule, leaves it out.
 
@@ -324,7 +341,7 @@ class Selection:
             return NONE
         conditions = during(self.query.period)
         if self.property_condition is not None:
-            having = self._all_rows("events", "view = 0", self.property_condition)
+            having = self._all_rows("events", *self.days, "view = 0", self.property_condition)
             conditions.append(f"event IN (SELECT event FROM {having})")
         return every(conditions)
 

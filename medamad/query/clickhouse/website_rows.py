@@ -36,8 +36,8 @@ class WebsiteRows:
     hidden: frozenset[int] = field(default=frozenset(), kw_only=True)
     """The import batches whose rows do not count: they are not all there, or not any more."""
     sets: Sets = field()
-    _left_out: dict[str, str] = field(factory=dict, init=False)
-    """The condition that a row of a table is left out, by the table."""
+    _left_out: dict[tuple[str, ...], str] = field(factory=dict, init=False)
+    """The condition that a row of a table is left out, by the table and the days of its visit."""
     _cached: dict[str, Any] = field(factory=dict, init=False)
 
     @sets.default
@@ -81,28 +81,34 @@ class WebsiteRows:
         """Return a table's rows of the website that fulfil some conditions, as SQL has it.
 
         Rows that were sent several times may be there several times unless they are `final`. With
-        `are_all`, rules leave nothing out.
+        `are_all`, rules leave nothing out. Conditions on `visit_day`, which all rows of a visit
+        have in common, spare looking at the rest for what rules leave out.
         """
         here = [f"website = {self.website}"]
         if self.hidden:
             here.append(f"batch NOT IN ({', '.join(map(str, sorted(self.hidden)))})")
-        counted = [] if are_all else self._counted(table)
+        days = [each for each in conditions if each.startswith("visit_day ")]
+        counted = [] if are_all else self._counted(table, days)
         where = every((*here, *conditions, *counted))
         # A duration may be that of an earlier version of a row.
         final = final or "duration_ms" in where
         return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"
 
-    def left_out_by(self, rules: Sequence[Query], table: str) -> str:
-        """Return the condition that a row of a table is left out by any of some rules."""
+    def left_out_by(self, rules: Sequence[Query], table: str, days: Sequence[str]) -> str:
+        """Return the condition that a row of a table is left out by any of some rules.
+
+        `days` are conditions that its `visit_day` fulfils.
+        """
         raise NotImplementedError
 
-    def _counted(self, table: str) -> list[str]:
-        """Return the conditions that a row of a table counts."""
+    def _counted(self, table: str, days: Sequence[str]) -> list[str]:
+        """Return the conditions that a row of a table counts; its `visit_day` fulfils some."""
         if not self.rules:
             return []
-        if table not in self._left_out:
-            self._left_out[table] = self.left_out_by(self.rules, table)
-        left_out = self._left_out[table]
+        key = (table, *days)
+        if key not in self._left_out:
+            self._left_out[key] = self.left_out_by(self.rules, table, days)
+        left_out = self._left_out[key]
         return [left_out if self.is_left_out else f"NOT {left_out}"]
 
     def property_codes(self, found: Found) -> NDArray[np.int64]:
