@@ -351,17 +351,29 @@ def create_tables(client: Client, layout: Layout) -> None:
 
 def check_tables(client: Client, layout: Layout) -> None:
     """Raise OtherTables unless the tables are there as they are made; and ClickHouseError."""
+    check_version(client)
+    _check_layout(client, layout, all_there=True)
+
+
+def check_version(client: Client) -> None:
+    """Raise OtherTables unless there are tables of this version; and ClickHouseError."""
     if (found := _version(client)) != VERSION:
         raise _other(client, found)
-    _check_layout(client, layout, all_there=True)
 
 
 def _other(client: Client, version: int | None) -> OtherTables:
     database = client.connecting.database
     if version is None:
         return OtherTables(f"the database {database} has no tables: run medamad cluster init")
+    way_out = (
+        "a later medamad has made them, so update this one"
+        if version > VERSION
+        else "an earlier medamad has made them: export the websites with that one, and import the"
+        " files with this one and a new cluster.database"
+    )
     return OtherTables(
-        f"the tables of the database {database} have the version {version}, and not {VERSION}"
+        f"the tables of the database {database} have the version {version}, and not {VERSION};"
+        f" {way_out}"
     )
 
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from threading import Event, Thread
 from urllib.parse import urlencode
 
 import pytest
@@ -339,6 +340,74 @@ WRONG_CLOCKS = {2: 240, 3: -240}
 @pytest.mark.parametrize("three", [WRONG_CLOCKS], indirect=True, ids=["wrong clocks"])
 def test_every_acknowledged_hit_counts_once(three: Collectors, proxy: Proxy) -> None:
     play(three, proxy, 10, 1)
+
+
+EARLIER = """from functools import partial
+import msgspec
+from medamad.cluster import peers
+from medamad.daemon import collectors
+from medamad.storage import migrations, startup
+from medamad.storage.compaction import job, planner
+from medamad.storage.environment import environment, meta
+for module in (meta, environment, migrations):
+    module.FORMAT = 12
+migrations._STEPS = {}
+job.encode_segment = partial(job.encode_segment, with_visits=False)
+startup.start_store.__defaults__ = (planner.Sizes(chunk_views=20), None)
+collectors._MESSAGES = msgspec.msgpack.Decoder(peers.Greeting | peers.PassedHits)
+"""
+"""Makes of a process one of an earlier build.
+
+Its store has the format before, with segments that lack what they have now, and it does not know
+what collectors have asked each other since.
+"""
+
+
+@pytest.fixture
+def earlier(shards: tuple[Server, Server], tmp_path: Path) -> Iterator[Collectors]:
+    found = Collectors.of(shards, "b_earlier", tmp_path, TRUSTING)
+    for daemon in found.daemons.values():
+        daemon.before = EARLIER
+    found.start()
+    yield found
+    found.stop()
+
+
+def test_collectors_are_updated_one_after_the_other(earlier: Collectors, tmp_path: Path) -> None:
+    three, hits = earlier, 0
+    with proxied("haproxy", tmp_path / "proxy", three) as proxy:
+        client = registered(three, HOST)
+        played = Play(three, proxy, random.Random(1))  # noqa: S311
+        is_over = Event()
+
+        def visit_pages() -> None:
+            while not is_over.is_set():
+                played.load()
+                played.leave()
+
+        visitors = Thread(target=visit_pages)
+        visitors.start()
+        try:
+            for number in (2, 3, 1):
+                until(lambda least=hits + 100: played.count > least)
+                three[number].stop()
+                hits = played.count
+                path = f"/api/website/{HOST}/summary"
+                assert proxy.get(path, client.cookie or "")[0] == 200
+                until(lambda least=hits + 20: played.count > least)
+                three[number].before = ""
+                three[number].start()
+                assert "the store has format 13 now" in three[number].log
+                until(lambda number=number: command(three[number], "status")[0] == 0)
+                # Those of an earlier build do not know this question.
+                usage = Client(three[number].port, client.cookie).get("/api/user/usage")
+                assert usage["collectors"]["silent"] == {2: [1, 3], 3: [1], 1: []}[number]
+        finally:
+            is_over.set()
+            visitors.join()
+    assert len(played.loaded) > 300
+    until(lambda: played.is_in(durations(three.client())))
+    assert [daemon.log for daemon in three.daemons.values() if "Traceback" in daemon.log] == []
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.clickhouse.daemon import command, initialized
+from support.clickhouse.daemon import command, initialized, send
 from support.clickhouse.servers import CLUSTER, SHARDS, Server
 from support.daemon import Client, Daemon, free_port, until
 
@@ -14,6 +14,10 @@ pytestmark = pytest.mark.daemon
 
 def with_cluster(folder: Path, url: str, more: str = "") -> Daemon:
     return Daemon(folder, configuration=f'[cluster]\nurls = ["{url}"]\n{more}')
+
+
+def one_line(text: str) -> str:
+    return text.replace("\n", " ")
 
 
 def test_without_a_cluster_there_is_nothing_to_make(tmp_path: Path) -> None:
@@ -42,14 +46,29 @@ def test_no_server_answers(tmp_path: Path) -> None:
 def test_tables_of_another_version_are_refused(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = server.client("of_another")
-    with monkeypatch.context() as changed:
-        changed.setattr(tables, "VERSION", 9)
-        tables.create_tables(client, tables.Layout())
-    daemon = with_cluster(tmp_path, server.url, 'database = "of_another"\n')
-    status, _, error = command(daemon, "init")
-    assert status == 1
-    assert f"database of_another have the version 9, and not {tables.VERSION}" in error
+    for version, way_out in ((1, "an earlier medamad"), (9, "a later medamad")):
+        database = f"of_{version}"
+        with monkeypatch.context() as changed:
+            changed.setattr(tables, "VERSION", version)
+            tables.create_tables(server.client(database), tables.Layout())
+        daemon = with_cluster(tmp_path, server.url, f'database = "{database}"\n')
+        refusal = f"have the version {version}, and not {tables.VERSION}; {way_out} has made them"
+        status, _, error = command(daemon, "init")
+        assert (status, refusal in error) == (1, True)
+        daemon.start()
+        until(lambda of=daemon, text=refusal: text in one_line(command(of, "status")[1]))
+        client = daemon.client()
+        if version == 1:
+            client.add_website("example.com")
+        send(daemon, version)
+        assert client.request("GET", "/api/website/example.com/summary").status == 503
+        daemon.stop()
+    # An update of it takes what has waited.
+    daemon.before = "from medamad.clickhouse import tables; tables.VERSION = 9"
+    daemon.start()
+    path = "/api/website/example.com/summary"
+    until(lambda: client.get(path)["current"]["pageviews"] == 2)
+    daemon.stop()
 
 
 def test_a_database_without_tables_says_how_they_are_made(server: Server, tmp_path: Path) -> None:

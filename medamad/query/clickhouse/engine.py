@@ -7,6 +7,7 @@ from attrs import define, field
 from twisted.logger import Logger
 
 from medamad.clickhouse.client import ClickHouseError, Client
+from medamad.clickhouse.tables import OtherTables, check_version
 from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
@@ -41,6 +42,8 @@ class ClickHouseEngine(Engine):
     hidden_batches: Callable[[int], frozenset[int]] = lambda _website: frozenset()
     """Returns the import batches of a website that no query sees."""
     _texts: TextsOfWebsites = field(init=False)
+    _is_checked: bool = field(default=False, init=False)
+    """Whether the tables have been found to be of this version."""
     _failure: str = field(default="", init=False)
     """Why the latest question had no answer, "" if it had one."""
     _log = Logger()
@@ -62,12 +65,15 @@ class ClickHouseEngine(Engine):
     ) -> T:
         """Call `report` with a reader of a website, and return what it returns.
 
-        Raises Unavailable while a server that is needed does not answer.
+        Raises Unavailable while a server that is needed does not answer, or has other tables.
         """
         try:
+            if not self._is_checked:
+                check_version(self.client)
+                self._is_checked = True
             rules = self.rules_of(website.number) if leaves_out else ()
             found = report(self.reader(website.number, sources, cancellation, rules))
-        except ClickHouseError as error:
+        except (ClickHouseError, OtherTables) as error:
             if str(error) != self._failure:
                 self._failure = str(error)
                 self._log.error("the cluster answers no questions: {reason}", reason=self._failure)

@@ -13,12 +13,15 @@ from medamad.clickhouse import client as clickhouse
 
 
 def command(daemon: Daemon, *arguments: str) -> tuple[int, str, str]:
-    """Run `medamad cluster` with a daemon's configuration; return status, output and errors."""
+    """Run `medamad cluster` of a daemon's build with its configuration.
+
+    Return status, output and errors.
+    """
     daemon.folder.mkdir(exist_ok=True)
     file = daemon.folder / "medamad.toml"
     file.write_text(daemon.configuration, "utf-8")
     where = ("--config", str(file), "--data", str(daemon.data))
-    done = finished_fork(["cluster", *arguments, *where])
+    done = finished_fork(["cluster", *arguments, *where], before=daemon.before)
     return done.returncode, done.stdout, done.stderr
 
 
