@@ -4,16 +4,16 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.clickhouse.daemon import command, initialized, leave, send
-from support.clickhouse.replicas import CLUSTER, MISSING, Node, Replicas, replicas
+from support.clickhouse.replicas import CLUSTER, MISSING, PASSWORD, Node, Replicas, replicas
 from support.daemon import Daemon, until
 
-from medamad.clickhouse.client import Client, Unavailable
+from medamad.clickhouse.client import Client, Connecting, Refused, Unavailable
 from medamad.clickhouse.native import Values
 from medamad.clickhouse.tables import VIEWS, Layout, create_tables, insert
 from medamad.cluster.removal import Removal
@@ -108,6 +108,14 @@ def test_a_row_is_on_both_replicas_of_one_shard(servers: Replicas) -> None:
     expected = {f"/{number}": 0 for number in range(1, 101)}
     assert replicas_have(servers, "both", expected)
     assert all(on(servers, "both"))
+    # The collectors' user is the one of the example.
+    for password in (PASSWORD, "another"):
+        asked = Client(
+            Connecting(urls=servers.urls, database="both", password=password, user="medamad")
+        )
+        with nullcontext() if password == PASSWORD else pytest.raises(Refused, match="password"):
+            assert asked.query(f"SELECT count() AS n FROM {asked.table('views')} FINAL")["n"] == 100
+        asked.close()
 
 
 def test_without_a_replica_only_inserts_without_quorum_succeed(servers: Replicas) -> None:

@@ -33,6 +33,7 @@ _KNOWN: Final = frozenset(
         "wait_end_of_query",
     }
 )
+_LOGIN: Final = ("X-ClickHouse-User", "X-ClickHouse-Key")
 _PATIENCE_S: Final = 60.0
 
 
@@ -115,7 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
                 body = _with_parameters(f"Content-Type: {kind}\r\n\r\n".encode() + body)
             elif body.startswith(b"CREATE "):
                 body = _without_news(body.decode()).encode()
-            server.request("POST", self._target(), body)
+            login = {name: self.headers[name] for name in _LOGIN}
+            server.request("POST", self._target(), body, login)
             response = server.getresponse()
             return response.status, response.read()
         finally:

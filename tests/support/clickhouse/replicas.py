@@ -1,5 +1,7 @@
 """Servers with replicas: two shards of two, of Debian's ClickHouse 18.16, and its ZooKeeper.
 
+They are configured by the files of etc/cluster, at other addresses.
+
 They are old, and used for what becomes of inserts while servers die. Each is reached through a
 proxy, which lets a client of current servers speak to it, and can cut connections.
 """
@@ -8,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -21,7 +23,11 @@ from support.daemon import PATIENCE_S, free_port
 
 from medamad.clickhouse.client import Client, Connecting
 
-CLUSTER: Final = "replicas"
+CLUSTER: Final = "medamad"
+PASSWORD: Final = "of medamad"
+"""That of the user medamad."""
+_EXAMPLE: Final = Path(__file__).parents[3] / "etc" / "cluster"
+_HOSTS: Final = ("clickhouse-1a", "clickhouse-1b", "clickhouse-2a", "clickhouse-2b")
 MISSING: Final = [
     package
     for package, program in (
@@ -162,31 +168,33 @@ def _node(
 ) -> Node:
     folder.mkdir(parents=True)
     http, tcp, interserver = ports[number]
-    shards = "".join(
-        "<shard><internal_replication>true</internal_replication>"
-        + "".join(
-            f"<replica><host>127.0.0.1</host><port>{ports[each][1]}</port></replica>"
-            for each in pair
+    addresses = {
+        f"<host>{host}</host><port>9000</port>": f"<host>127.0.0.1</host><port>{tcp_port}</port>"
+        for host, (_, tcp_port, _) in zip(_HOSTS, ports, strict=True)
+    } | {
+        f"<host>keeper{place}</host><port>9181</port>": (
+            f"<host>127.0.0.1</host><port>{zookeeper_port}</port>"
         )
-        + "</shard>"
-        for pair in ((0, 1), (2, 3))
-    )
-    (folder / "config.xml").write_text(
+        for place in (1, 2, 3)
+    }
+    changed = addresses | {
+        "<listen_host>0.0.0.0</listen_host>": "<listen_host>127.0.0.1</listen_host>",
+        # These servers ask each other as the default user.
+        '<secret from_env="CLICKHOUSE_SECRET"/>': "",
+    }
+    for name, changes in (("clickhouse", changed), ("users", {})):
+        (folder / f"{name}.d").mkdir()
+        (folder / f"{name}.d" / "medamad.xml").write_text(_example(name, changes), "utf-8")
+    (folder / "clickhouse.xml").write_text(
         f"""<yandex>
 <logger><level>information</level><log>{folder}/log.txt</log><errorlog>{folder}/errors.txt</errorlog></logger>
 <http_port>{http}</http_port><tcp_port>{tcp}</tcp_port>
 <interserver_http_port>{interserver}</interserver_http_port>
-<interserver_http_host>127.0.0.1</interserver_http_host>
-<listen_host>127.0.0.1</listen_host>
 <path>{folder}/data/</path><tmp_path>{folder}/data/tmp/</tmp_path>
 <users_config>{folder}/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
 <mark_cache_size>16777216</mark_cache_size><timezone>UTC</timezone>
-<zookeeper><node><host>127.0.0.1</host><port>{zookeeper_port}</port></node>
-<session_timeout_ms>3000</session_timeout_ms></zookeeper>
-<macros><shard>{number // 2}</shard><replica>{number % 2}</replica></macros>
-<remote_servers><{CLUSTER}>{shards}</{CLUSTER}></remote_servers>
-<distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>
+<zookeeper><session_timeout_ms>3000</session_timeout_ms></zookeeper>
 </yandex>
 """,
         "utf-8",
@@ -205,13 +213,31 @@ def _node(
 """,
         "utf-8",
     )
+    environ = {
+        "SHARD": str(number // 2 + 1),
+        "REPLICA": "ab"[number % 2],
+        "HOSTNAME": "127.0.0.1",
+        "CLICKHOUSE_MEDAMAD_PASSWORD": PASSWORD,
+    }
     return Node(
         f"server {number}",
         folder,
-        ("clickhouse-server", f"--config-file={folder}/config.xml"),
+        (
+            *("env", *(f"{name}={value}" for name, value in environ.items())),
+            *("clickhouse-server", f"--config-file={folder}/clickhouse.xml"),
+        ),
         lambda: _answers(http),
         proxy=OldProxy(http),
     )
+
+
+def _example(name: str, changes: Mapping[str, str]) -> str:
+    """Return a file of the example with each passage replaced, for servers of this version."""
+    text = (_EXAMPLE / f"{name}.xml").read_text("utf-8")
+    for old, new in (("clickhouse>", "yandex>"), *changes.items()):
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
 
 
 def _answers(port: int) -> bool:

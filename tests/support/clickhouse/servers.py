@@ -1,7 +1,8 @@
 """Real, current ClickHouse servers: one, or several as the shards of a cluster.
 
 They run from a library that npm's registry has, 180 MB packed, which is fetched when it is first
-needed and kept beside pip's and npm's caches. They have no replicas, and no users.
+needed and kept beside pip's and npm's caches. They have no users, and no replicas: they listen to
+clients and for shards alone, so that replicated tables stay read-only.
 """
 
 import fcntl
