@@ -270,7 +270,9 @@ def _load_marks(store: Store, txn: Txn) -> None:
     meta = store.environment.databases.meta
     if store.spool is not None:
         is_new = store.spool.load(txn, meta, store.wal.last_sequence)
-        store.wal.skip_to(least_number(time.time()))
+        # With a clock that was ahead, the marks may have gone beyond the numbers of all hits. A hit
+        # with a number below them would count as sent.
+        store.wal.skip_to(max(least_number(time.time()), store.spool.marks.sent))
         store.spool.stored_up_to = store.wal.last_sequence
         if is_new:
             store.maintenance.start(store.move_marks(store.spool.marks))

@@ -410,6 +410,21 @@ async def test_a_collector_goes_on_with_numbers_that_no_backup_can_have_used(
     assert least_number(time.time() + 86_400 * 36_500) < 1 << 48
 
 
+@pytest_twisted.ensureDeferred
+async def test_hits_are_sent_after_a_start_whose_clock_was_ahead(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as ahead:
+        now = time.time()
+        ahead.setattr("time.time", lambda: now + 600)
+        await collector.restart()
+        await collector.ship()
+    await collector.restart()
+    await collector.append(a_view())
+    await collector.ship()
+    assert len(collector.views("view")) == 1
+
+
 class WithReplicas(Client):
     """A server whose replicas are there, or not."""
 
