@@ -30,6 +30,11 @@ def hits_in_cluster(
     views, events = NOTHING_ELSEWHERE.views, NOTHING_ELSEWHERE.events
     if has_numbers:
         views, events = (hits.numbers(reader, table, collector) for table in _TABLES)
+    others = {
+        store: (hits.numbers(reader, "views", number), hits.numbers(reader, "events", number))
+        for number, store in hits.stores(reader).items()
+        if number != collector and store in stores
+    }
     spans: dict[int, tuple[int, int]] = {}
     for table in _TABLES:
         for batch, span in hits.spans_of_batches(reader, table).items():
@@ -38,4 +43,4 @@ def hits_in_cluster(
     last_views: dict[int, Counter[ComparedTexts]] = {}
     for time_ms, texts in hits.texts_at(reader, last_ms, COMPARED):
         last_views.setdefault(time_ms, Counter())[texts] += 1
-    return HitsElsewhere(views, events, spans, last_views)
+    return HitsElsewhere(views, events, spans, last_views, others)

@@ -221,6 +221,13 @@ class HitIndex:
                 exists |= np.isin(here, numbers[kind])
             self._mark(hits, exists, Verdict.EXISTS)
 
+    def find_in_other(self, store: str, numbers: Mapping[type, NDArray[np.int64]]) -> None:
+        """Find the hits that the website has already, given their numbers in another store."""
+        for (its_store, kind, _), hits in self._hits.items():
+            if its_store == store:
+                exists = np.isin(np.frombuffer(hits.numbers, np.int64), numbers[kind])
+                self._mark(hits, exists, Verdict.EXISTS)
+
     def _mark(self, hits: _Hits, chosen: NDArray[np.bool_], verdict: Verdict) -> int:
         """Change the verdict on those of the chosen hits that count; return how many these are."""
         verdicts = np.frombuffer(self._verdicts, np.uint8)

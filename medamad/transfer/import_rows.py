@@ -47,6 +47,10 @@ compared_texts: Final = attrgetter(*(dimension.attribute for dimension in COMPAR
 """Returns the texts that distinguish a view from others of the same time."""
 
 
+NumbersOfStores: TypeAlias = Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
+"""The numbers that the views and the events of other stores have there, by store."""
+
+
 @frozen(eq=False)
 class HitsElsewhere:
     """The hits of a website that are in a cluster, where most are in no store any more.
@@ -60,6 +64,8 @@ class HitsElsewhere:
     spans: Mapping[int, tuple[int, int]]
     last_views: Mapping[int, Counter[ComparedTexts]]
     """Of the imports in `spans`, the views at the last time of each, by this time."""
+    others: NumbersOfStores = field(factory=dict)
+    """What the other collectors have stored."""
 
 
 NOTHING_ELSEWHERE: Final = HitsElsewhere(np.zeros(0, np.int64), np.zeros(0, np.int64), {}, {})
@@ -70,6 +76,7 @@ class ExistingHits:
     """The hits that a website already has, as far as it takes to recognize them.
 
     `views` and `events` are ascending numbers in this store, which `HitIndex.find_existing` finds.
+    `others` are the numbers in other stores, of hits that are not in this one.
 
     Hits of another program have no number to recognize them by. They count as existing if they fall
     within `covered`: pairs of first and last times, in Unix milliseconds. An access log may break
@@ -86,6 +93,7 @@ class ExistingHits:
     covered: Sequence[tuple[int, int]] = ()
     last_views: Mapping[int, Counter[ComparedTexts]] = field(factory=dict)
     rollups: Mapping[int, Sequence[SegmentHeader]] = field(factory=dict)
+    others: NumbersOfStores = field(factory=dict)
 
     @classmethod
     def of(
@@ -131,6 +139,7 @@ class ExistingHits:
             _covered(time_spans),
             last_views,
             _by_utc_day(rollups),
+            elsewhere.others,
         )
 
     def covers(self, row: HitRow) -> bool:
@@ -271,6 +280,8 @@ class RowGatherer:
     def __attrs_post_init__(self) -> None:
         existing, hits = self._existing, self._survey.index.hits
         hits.find_existing(existing.origins, {ViewRow: existing.views, EventRow: existing.events})
+        for store, (views, events) in existing.others.items():
+            hits.find_in_other(store, {ViewRow: views, EventRow: events})
         self.left_out = hits.left_out
 
     def gather(self, files: Sequence[ImportFile]) -> Iterator[ImportedHits | None]:

@@ -406,3 +406,28 @@ def test_a_proxy_that_scatters_the_hits_of_visitors_is_noticed(lasting: Collecto
     assert expected in command(lasting[2], "status")[1].replace("\n", " ")
     assert expected not in command(lasting[1], "status")[1]
     assert client.request("DELETE", "/api/websites/example.com").status == 204
+
+
+def test_hits_of_all_collectors_are_imported_once(lasting: Collectors, tmp_path: Path) -> None:
+    client = lasting[1].client()
+    client.add_website("example.com")
+    until(lambda: all(hostnames(of(lasting[each], client)) == ["example.com"] for each in (2, 3)))
+    event = {"e": "custom", "g": "example.com", "d": {"plan": "pro"}}
+    for number, daemon in lasting.daemons.items():
+        send(daemon, number)
+        assert Client(daemon.port).request("POST", "/api/event/hit", event).status == 204
+    pages, properties = (f"/api/website/example.com/{name}" for name in ("pages", "properties"))
+    until(lambda: len(client.get(pages)) == 3)
+    until(lambda: [row["events"] for row in client.get(properties)] == [3])
+    before = client.get(pages), client.get(properties)
+    files = []
+    for what in ("views", "events"):
+        files.append(str(tmp_path / f"{what}.csv"))
+        given = ["export", "example.com", "--what", what, "--output", files[-1]]
+        done = finished_fork([*given, "--data", str(lasting[2].data)])
+        assert done.returncode == 0, done
+    where = ["--website", "example.com", "--data", str(lasting[1].data)]
+    done = finished_fork(["import", *files, *where])
+    assert "nothing was imported: 6 hits already imported or counted" in done.stderr
+    assert (client.get(pages), client.get(properties)) == before
+    assert client.request("DELETE", "/api/websites/example.com").status == 204
