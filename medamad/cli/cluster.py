@@ -170,6 +170,11 @@ def _ask_primary(cluster: ClusterSettings) -> tuple[Epoch, SharedSettings]:
             except NotSent as error:
                 failures.append(f"collector {number} cannot be reached: {error}")
     epoch = max((each.epoch for each in found), key=attrgetter("rank"), default=Epoch())
+    if epoch.primary == cluster.collector:
+        raise NotSent(
+            f"cluster.collector: {epoch.primary} is the number of the primary; choose one that no"
+            " collector has ever had"
+        )
     for each in found:
         if each.collector == epoch.primary and each.settings is not None:
             return epoch, each.settings

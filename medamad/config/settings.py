@@ -245,7 +245,7 @@ def cluster_settings(config: Config, environ: Mapping[str, str]) -> ClusterSetti
         database=str(cluster.database),
         user=str(cluster.user),
         password=password,
-        ca_file=str(config.path(cluster.ca_file)) if cluster.ca_file else None,
+        ca_file=_certificates(config),
         name=str(cluster.name),
         is_replicated=cluster.replicated,
         quorum=cluster.quorum if cluster.name and cluster.replicated else 1,
@@ -253,6 +253,24 @@ def cluster_settings(config: Config, environ: Mapping[str, str]) -> ClusterSetti
         collectors=_collectors(config),
         secret=_cluster_secret(config),
     )
+
+
+def _certificates(config: Config) -> str | None:
+    """Return the file with further certificates, None without one. Raises ConfigError."""
+    if not config.cluster.ca_file:
+        return None
+    import ssl  # noqa: PLC0415 - only for a cluster
+
+    path = config.path(config.cluster.ca_file)
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError as error:
+        reason = f"{path}: expected certificates in PEM"
+        raise ConfigError(_file(config), "cluster.ca_file", reason) from error
+    except OSError as error:
+        reason = f"{path}: {error.strerror}"
+        raise ConfigError(_file(config), "cluster.ca_file", reason) from error
+    return str(path)
 
 
 def _collectors(config: Config) -> dict[int, str]:

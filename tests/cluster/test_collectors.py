@@ -201,6 +201,10 @@ def test_joining_says_what_is_wrong(lasting: Collectors, tmp_path: Path) -> None
     status, _, error = command(late, "join")
     assert status == 1
     assert "Connection refused" in error
+    late.configuration = lasting.configured(1, {1: late.base})
+    status, _, error = command(late, "join")
+    assert status == 1
+    assert "cluster.collector: 1 is the number of the primary" in error
     assert not (late.data / "store.mdb").exists()
 
 

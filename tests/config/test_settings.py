@@ -4,6 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from attrs import evolve
+from support.certificates import Authority
 
 from medamad.config import settings
 from medamad.config.lists import load_lists
@@ -267,6 +268,7 @@ def test_without_a_cluster_there_is_none(tmp_path: Path) -> None:
 
 
 def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
+    Authority(tmp_path)
     (tmp_path / "secret").write_text("open\n", "utf-8")
     (tmp_path / "of-collectors").write_text("0123456789abcdef0123456789abcdef\n", "utf-8")
     config = config_of(
@@ -277,7 +279,7 @@ def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
         database = "stats"
         user = "ada"
         password_file = "secret"
-        ca_file = "ca.pem"
+        ca_file = "chain.pem"
         name = "all-of-them"
         quorum = 3
         collector = 7
@@ -293,7 +295,7 @@ def test_a_cluster_reaches_the_store_and_the_shipper(tmp_path: Path) -> None:
         database="stats",
         user="ada",
         password="open",
-        ca_file=str(tmp_path / "ca.pem"),
+        ca_file=str(tmp_path / "chain.pem"),
         name="all-of-them",
         is_replicated=True,
         quorum=3,
@@ -346,6 +348,12 @@ def test_shards_without_replicas_need_no_quorum(tmp_path: Path) -> None:
             'urls = ["http://one:8123"]\npassword_file = "none"',
             "cluster.password_file",
             "No such file",
+        ),
+        ('urls = ["https://one:8443"]\nca_file = "none"', "cluster.ca_file", "No such file"),
+        (
+            'urls = ["https://one:8443"]\nca_file = "medamad.toml"',
+            "cluster.ca_file",
+            "medamad.toml: expected certificates in PEM",
         ),
         (
             'urls = ["http://one:8123"]\n[cluster.collectors]\n1 = "http://a:8080"',
