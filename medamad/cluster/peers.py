@@ -43,6 +43,8 @@ class Greeted(Struct, frozen=True, array_like=True):
     epoch: Epoch
     settings: SharedSettings | None
     """The primary's, if the sender has others; None from others."""
+    lag_s: float = 0.0
+    """For how long the first row that waits there to be sent has been stored, 0 if none does."""
 
 
 class PassedHit(Struct, frozen=True, array_like=True):

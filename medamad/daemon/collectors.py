@@ -290,7 +290,8 @@ class Collectors:
             settings = self._store.shared_settings()
             if settings.version == greeting.version:
                 settings = None
-        return Greeted(self._role.collector, self._latest, settings)
+        lag_s = self._state.lag_s(self._clock())
+        return Greeted(self._role.collector, self._latest, settings, lag_s)
 
     async def _greet(self, number: int, version: bytes) -> None:
         other = self._state.others[number]
@@ -310,11 +311,11 @@ class Collectors:
                 self._log.warn(
                     "collector {number} cannot be reached: {why}", number=number, why=str(error)
                 )
-            other.failure = str(error)
+            other.failure, other.lag_s = str(error), 0.0
         else:
             if other.failure:
                 self._log.info("collector {number} can be reached", number=number)
-            other.failure = ""
+            other.failure, other.lag_s = "", greeted.lag_s
         finally:
             self._greeting.discard(number)
 

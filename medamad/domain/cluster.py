@@ -13,6 +13,8 @@ class OtherCollector:
     url: str
     failure: str = "it was not asked yet"
     """Why it cannot be reached, "" if it can."""
+    lag_s: float = 0.0
+    """Its `ClusterState.lag_s`, 0 while it cannot be reached."""
 
 
 @define
@@ -50,6 +52,10 @@ class ClusterState:
     def lag_s(self, now: float) -> float:
         """Return how long the first row that waits has been stored, 0 if there is none."""
         return 0.0 if self.waiting_since is None else max(0.0, now - self.waiting_since)
+
+    def greatest_lag_s(self, now: float) -> float:
+        """Return the greatest `lag_s` of all collectors that can be reached."""
+        return max(self.lag_s(now), *(other.lag_s for other in self.others.values()), 0.0)
 
     @property
     def is_primary(self) -> bool:

@@ -144,7 +144,7 @@ class Backend:
 
     def check_complete(self) -> None:
         """Raise Unavailable if the engine lacks hits of more than a minute ago."""
-        if self.cluster is not None and self.cluster.lag_s(self.clock()) > _MOST_BEHIND_S:
+        if self.cluster is not None and self.cluster.greatest_lag_s(self.clock()) > _MOST_BEHIND_S:
             raise Unavailable(
                 "the cluster does not have the latest hits", retry_after=_RETRY_AFTER_S
             )

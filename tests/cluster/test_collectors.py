@@ -10,7 +10,9 @@ from support.clickhouse.daemon import Collectors, command, initialized, leave, s
 from support.clickhouse.servers import Server
 from support.daemon import PASSWORD, USERNAME, Client, Daemon, finished_fork, until
 
+from medamad.cluster.peers import GREETED, Greeting, Peer
 from medamad.daemon.collectors import DROPPED_NAME
+from medamad.storage.shared_settings import Epoch
 
 pytestmark = pytest.mark.daemon
 
@@ -320,6 +322,24 @@ def test_a_promotion_without_others_is_refused(server: Server, tmp_path: Path) -
     status, _, error = command(daemon, "promote")
     assert (status, "[cluster.collectors] names none" in error) == (1, True)
     daemon.stop()
+
+
+def test_a_collector_says_for_how_long_its_hits_wait(three: Collectors) -> None:
+    client = three[1].client()
+    client.add_website("example.com")
+    until(lambda: hostnames(of(three[2], client)) == ["example.com"])
+    three[2].stop()
+    url = three.servers[0].url
+    three[2].configuration = three[2].configuration.replace(url, "http://127.0.0.1:1")
+    three[2].start()
+    peer = Peer(number=2, url=three[2].base, secret=three.secret)
+
+    def lag_s() -> float:
+        return peer.ask(Greeting(1, Epoch(), b""), GREETED).lag_s
+
+    assert lag_s() == 0
+    send(three[2], 1)
+    until(lambda: lag_s() > 0)
 
 
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"

@@ -21,7 +21,7 @@ from twisted.logger import LogEvent, formatEvent, globalLogPublisher
 from medamad.daemon import report_delivery
 from medamad.daemon.report_delivery import ReportDelivery
 from medamad.domain.annotations import Annotation
-from medamad.domain.cluster import ClusterState
+from medamad.domain.cluster import ClusterState, OtherCollector
 from medamad.domain.subscriptions import Every, Subscription
 from medamad.mail.figures import WebsiteFigures
 from medamad.mail.mailer import Mailer
@@ -446,6 +446,10 @@ async def test_reports_wait_for_what_the_cluster_does_not_have_yet(
     await delivery.look()
     assert mails.received.senders == []
     behind.waiting_since = None
+    other = behind.others[2] = OtherCollector("http://b:8080", failure="", lag_s=61)
+    await delivery.look()
+    assert mails.received.senders == []
+    other.lag_s = 60
     await delivery.look()
     assert mails.received.recipients == [TO]
 
