@@ -163,6 +163,8 @@ class Client:
     """Sends statements. Any thread may use it; each statement has a connection to itself."""
 
     connecting: Connecting
+    inserted_bytes: int = field(default=0, init=False)
+    """How many bytes of rows were inserted."""
     _tls: ssl.SSLContext | None = field(init=False, default=None)
     _idle: list[tuple[str, HTTPConnection]] = field(factory=list, init=False)
     _lock: Lock = field(factory=Lock, init=False)
@@ -224,6 +226,7 @@ class Client:
         statement = f"INSERT INTO {self.table(table)} ({names}) FORMAT Native"
         body = encode_block(types, columns)
         self._post({"query": statement, **WRITING, **settings}, {}, body, _no_check)
+        self.inserted_bytes += len(body)
 
     def run(
         self, statement: str, *, settings: Mapping[str, Parameter] = MappingProxyType({})

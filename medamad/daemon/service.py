@@ -358,10 +358,14 @@ class Daemon(Service):
         cluster = settings.cluster_settings(self.config, self.environ)
         if cluster is None:
             return {}, None
-        from medamad.daemon import shipping as ships  # noqa: PLC0415 - only with a cluster
+        # Only with a cluster.
+        from medamad.daemon import shipping as ships  # noqa: PLC0415
+        from medamad.query.clickhouse.engine import ClickHouseEngine  # noqa: PLC0415
 
         shipping = ships.Shipping.start(store, cluster, self.reactor, self.clock)
         backend.cluster = shipping.state
+        if isinstance(backend.engine, ClickHouseEngine):
+            backend.engine.answered = partial(setattr, shipping.state, "unanswered")
         self._opened.callback(shipping.stop)
         self._repeat(ships.SHIP_S, shipping.ship, now=True)
         self._repeat(ships.REMOVE_S, shipping.remove)

@@ -126,6 +126,7 @@ class Shipping:
                 self._log.warn("hits are on too few replicas: {why}", why=progress.lacking)
             state.failure, state.lacking = "", progress.lacking
             state.rows += progress.rows
+        state.sent_bytes = self._shipper.client.inserted_bytes
         backlog = await self._in_thread(self._shipper.backlog)
         state.waiting, state.unsafe = backlog.waiting, backlog.unsafe
         state.waiting_since = None if backlog.since_ms is None else backlog.since_ms / 1000

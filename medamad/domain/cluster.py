@@ -44,8 +44,12 @@ class ClusterState:
     """Why too few replicas have them, "" if enough have. It may name servers."""
     failure: str = ""
     """Why nothing can be sent, "" if it can. It may name servers."""
+    unanswered: str = ""
+    """Why the latest question had no answer, "" if it had one. It may name servers."""
     rows: int = 0
     """How many rows of views and events were sent since the start."""
+    sent_bytes: int = 0
+    """How many bytes these and what goes with them were, as they were sent."""
     failures: int = 0
     """How often sending has failed since the start."""
 
@@ -77,6 +81,7 @@ class ClusterState:
     def degraded(self) -> str:
         """Return what needs attention, without the reason, "" for nothing."""
         found = [self._of_hits()]
+        found.append("the cluster did not answer the latest question" if self.unanswered else "")
         for number, other in self.others.items():
             found.append(f"collector {number} cannot be reached" if other.failure else "")
         if not self.is_primary and self.primary not in self.others:
@@ -101,6 +106,8 @@ class ClusterState:
     def degraded_because(self) -> str:
         """Return what needs attention, with the reasons, "" for nothing."""
         reasons = [self.failure or self.lacking]
+        if self.unanswered != self.failure:
+            reasons.append(self.unanswered)
         reasons += [other.failure for other in self.others.values()]
         if self.dropped:
             reasons.append(f"make the changes in {self.dropped} again, and delete it")

@@ -74,6 +74,7 @@ def test_hits_reach_the_cluster(server: Server, daemon: Daemon) -> None:
     metrics = Client(daemon.port).request("GET", "/metrics").body.decode()
     assert "medamad_cluster_rows_waiting 0.0" in metrics
     assert "medamad_cluster_failures_total 0.0" in metrics
+    assert "medamad_cluster_sent_bytes_total 0.0" not in metrics
     assert "degraded" not in Client(daemon.port).get("/health")
 
 
@@ -199,6 +200,11 @@ def test_statistics_are_unavailable_while_a_shard_is_down(tmp_path: Path) -> Non
             answer = client.request("GET", path)
             assert answer.status == 503
             assert int(answer.headers["retry-after"]) > 0
+            # Also while there is no hit that cannot be sent.
+            degraded = Client(daemon.port).get("/health")["degraded"]
+            assert degraded == "the cluster did not answer the latest question"
+            status, printed, _ = command(daemon, "status")
+            assert (status, "Connection refused" in printed) == (1, True)
             send(daemon, 2)
         finally:
             daemon.stop()

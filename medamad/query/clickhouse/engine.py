@@ -41,6 +41,8 @@ class ClickHouseEngine(Engine):
     """Returns what the rules of a website leave out, by its number."""
     hidden_batches: Callable[[int], frozenset[int]] = lambda _website: frozenset()
     """Returns the import batches of a website that no query sees."""
+    answered: Callable[[str], None] = lambda _failure: None
+    """Called after each question with why it had no answer, "" if it had one. In any thread."""
     _texts: TextsOfWebsites = field(init=False)
     _is_checked: bool = field(default=False, init=False)
     """Whether the tables have been found to be of this version."""
@@ -77,8 +79,10 @@ class ClickHouseEngine(Engine):
             if str(error) != self._failure:
                 self._failure = str(error)
                 self._log.error("the cluster answers no questions: {reason}", reason=self._failure)
+            self.answered(self._failure)
             raise unavailable() from error
         self._failure = ""
+        self.answered("")
         return found
 
     def reader(

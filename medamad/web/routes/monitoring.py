@@ -102,6 +102,11 @@ class Metrics(Collector):
         yield _counter(
             "cluster_rows_sent", "Rows of views and events sent to the cluster.", state.rows
         )
+        yield _counter(
+            "cluster_sent_bytes",
+            "Bytes that were sent to the cluster, without those of questions.",
+            state.sent_bytes,
+        )
         yield _gauge("cluster_rows_waiting", "Rows of the log that wait to be sent.", state.waiting)
         yield _gauge(
             "cluster_lag_seconds",
