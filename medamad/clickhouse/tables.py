@@ -23,7 +23,7 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, ViewFlag
 from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.domain.zones import DAY_MS
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the tables. Whoever changes them raises it."""
 
 _MADE_WITHIN_S: Final = 200.0
@@ -167,6 +167,7 @@ VISITS: Final = Table(
         "engaged": Column("UInt8"),
         "batch": Column("UInt32"),
         "exit_path": Column(TEXT, "ZSTD"),
+        "pages": Column(f"Array({TEXT})", "ZSTD"),
         **_TEXTS,
         "version": Column("UInt64", "ZSTD"),
     },
@@ -178,9 +179,9 @@ VISITS: Final = Table(
 )
 """The visits of settled days, made of their views and events by `medamad.cluster.settling`.
 
-The time, the batch and the texts are those of the first view, `visible_ms` is the sum of the
-durations, and `engaged` says that an event was `late`. Views, time and events of a visit only
-become more, so the `version` is their sum.
+The time, the batch and the texts are those of the first view, `pages` are the paths of all, each
+once, `visible_ms` is the sum of the durations, and `engaged` says that an event was `late`. Views,
+time and events of a visit only become more, so the `version` is their sum.
 """
 
 DAYS: Final = Table(

@@ -70,7 +70,8 @@ class Settling:
         rows = (
             "SELECT website, visit_day, visit, anyIf(time_ms, view = visit) AS began_ms,"
             f" count() AS n, sum(duration_ms) AS ms, toUInt8(visit IN ({late})) AS is_engaged,"
-            f" anyIf(batch, view = visit) AS of_batch, argMax(path, view) AS last, {first},"
+            " anyIf(batch, view = visit) AS of_batch, argMax(path, view) AS last,"
+            f" groupUniqArray(path) AS seen_paths, {first},"
             f" n + ms + is_engaged FROM {views} FINAL WHERE {of_day} AND visit > 0"
             " GROUP BY website, visit_day, visit HAVING min(view) = visit"
         )

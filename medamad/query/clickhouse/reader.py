@@ -313,11 +313,10 @@ class ClickHouseSelected(Selection, Selected):
         )
 
     def _count_seen(self, *conditions: str) -> VisitSums:
-        """Return the visits that saw each page."""
-        seen = self.reader.of_website("views", *self.chosen(), *conditions, final=False)
+        """Return the visits that saw each page; the conditions are on the visit."""
         return self._by_text(
-            "SELECT CAST(path AS String) AS text, uniqExact(visit) AS s_visits"
-            f" FROM {seen} GROUP BY path",
+            "SELECT CAST(page AS String) AS text, sum(visits) AS s_visits"
+            f" FROM {self._seen(*conditions)} GROUP BY page",
             Dimension.PATH,
         )
 

@@ -367,6 +367,22 @@ class Selection:
         )
         return f"({' UNION ALL '.join(rows)})"
 
+    def _seen(self, *conditions: str) -> str:
+        """Return pages, each with how many of the selected visits saw it, in parentheses.
+
+        A page may have several rows. The conditions are on the visit.
+        """
+        of_website = self.reader.of_website
+        views = of_website(
+            "views", f"NOT {self._settled}", *self.chosen(), *conditions, final=False
+        )
+        rows = [f"SELECT path AS page, uniqExact(visit) AS visits FROM {views} GROUP BY page"]
+        if self._settled != NONE:
+            here = (self._settled, *during(self.period), *self._selecting(), *conditions)
+            pages = f"SELECT arrayJoin(pages) AS page FROM {of_website('visits', *here)}"
+            rows.append(f"SELECT page, count() AS visits FROM ({pages}) GROUP BY page")
+        return f"({' UNION ALL '.join(rows)})"
+
     def _among(self, grouping: FirstViewText) -> str:
         """Return the condition that a first view has any of the texts of a grouping."""
         if grouping.among is None:
