@@ -310,9 +310,17 @@ class ExcludedViews:
         mask = np.zeros(len(rows), np.bool_)
         for place, rule in enumerate(self.rules):
             if not rule.filters_on(VISIT_FIELDS) and not rule.period.is_outside(*part.time_bounds):
-                matching = self._select(place).filter.mask_of(part, rows)
-                mask |= matching & rule.period.mask(part.time_ms[rows])
+                is_in = rule.period.mask(part.time_ms[rows])
+                mask |= is_in & self._matches(place, part, rows)
         return rows[mask]
+
+    def _matches(self, place: int, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
+        """Return which of some views of a part match the filters of a rule."""
+        filter_ = self._select(place).filter
+        if len(rows) < len(part):
+            return filter_.mask_of(part, rows)
+        found = filter_.mask(part, self.snapshot)
+        return np.ones(len(part), np.bool_) if found is None else found.unpacked()
 
     def _select(self, place: int) -> Selection:
         if place not in self._selections:
