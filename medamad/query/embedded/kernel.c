@@ -799,6 +799,17 @@ static void add_visits(const visits *part, const int64_t *restrict index, int64_
             rows[i] = row < (uint64_t)part->size ? (int64_t)row : rows[i];
         }
     }
+    if (!part->codes.width) {
+        /* All have the same code. */
+        gather(part->codes, rows, 1, codes);
+        int64_t *of_code = sums + (codes[0] < (uint64_t)size ? (int64_t)codes[0] : size) * (1 + added_count);
+        of_code[0] += n;
+        for (int64_t k = 0; k < added_count; k++) {
+            gather(part->added[k], index, n, added);
+            for (int64_t i = 0; i < n; i++) of_code[1 + k] += (int64_t)added[i];
+        }
+        return;
+    }
     gather(part->codes, rows, n, codes);
     for (int64_t i = 0; i < n; i++) {
         codes[i] = (codes[i] < (uint64_t)size ? codes[i] : (uint64_t)size) * (uint64_t)(1 + added_count);
@@ -927,19 +938,22 @@ void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_
         if (from + 63 > last) of_visit &= UINT64_MAX >> (from + 63 - last);                        \
     } while (0)
 
+/* Views that match, of visits that begin in the rows of a mask, and the codes of all views of the part.
+   Of the visits that begin in it, spans has how many rows the last view is after the first. */
+typedef struct {
+    int64_t size, chosen;
+    column offsets, codes, spans;
+    int64_t visits;
+} beside;
+
 #define COUNT_BESIDE(TYPE, VECTOR)                                                                 \
     do {                                                                                           \
         const TYPE *numbers = (const TYPE *)offsets;                                               \
         VECTOR places;                                                                             \
         for (int64_t i = 0; i < 64; i++) places[i] = (TYPE)i;                                      \
-        for (int64_t first = 0, rank = 0; step > 0 && first < size; first += 64) {                 \
-            uint64_t word = BEGUN(TYPE, VECTOR);                                                   \
-            begun[first / 64] = word;                                                              \
-            ranks[first / 64] = rank;                                                              \
-            rank += __builtin_popcountll(word);                                                    \
-        }                                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            int64_t row = rows[i], before = (int64_t)numbers[row] - 1, begin = row - before;       \
+        for (int64_t i = 0; i < views.n; i++) {                                                    \
+            int64_t row = views.first + (views.rows ? views.rows[i] : i);                          \
+            int64_t before = (int64_t)numbers[row] - 1, begin = row - before;                      \
             if (before < 0 || begin < 0 || !has(chosen, (uint64_t)begin)) continue;                \
             int64_t found = -1, last = row - 1;                                                    \
             uint64_t of_visit;                                                                     \
@@ -952,32 +966,50 @@ void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_
                 uint64_t below = ((uint64_t)1 << (begin & 63)) - 1;                                \
                 int64_t place =                                                                    \
                     ranks[begin >> 6] + __builtin_popcountll(begun[begin >> 6] & below);           \
-                uint64_t span = place < visits ? number_of(*spans, place) : 0;                     \
+                uint64_t span = place < part->visits ? number_of(part->spans, place) : 0;          \
                 last = span < (uint64_t)(size - begin) ? begin + (int64_t)span : size - 1;         \
                 for (int64_t from = row + 1; found < 0 && from <= last; from += 64) {              \
                     OF_VISIT(TYPE, VECTOR);                                                        \
                     if (of_visit) found = from + __builtin_ctzll(of_visit);                        \
                 }                                                                                  \
             }                                                                                      \
-            uint64_t code = found < 0 ? UINT64_MAX : number_of(*of, found);                        \
+            uint64_t code = found < 0 ? UINT64_MAX : number_of(part->codes, found);                \
             counts[code < (uint64_t)count_size ? code : (uint64_t)count_size]++;                   \
         }                                                                                          \
     } while (0)
 
-/* For each of n views of a part, count the code of its visit's next view, or with a step of -1 of the
-   one before, and at count_size those that have none. Only visits that begin in a row of a mask
-   count. Of the visits that begin in the part, spans has how many rows the last
-   view is after the first. begun and ranks have room for a number for each 64 rows. */
-void medamad_count_beside(const void *offsets, int64_t width, int64_t size, const column *of,
-                          const column *spans, int64_t visits, uint64_t *restrict begun,
-                          int64_t *restrict ranks, const uint64_t *restrict chosen,
-                          const int64_t *rows, int64_t n, int64_t step, int64_t *restrict counts,
-                          int64_t count_size) {
-    switch (width) {
+static void count_beside(const beside *part, block views, int64_t step, const uint64_t *begun,
+                         const int64_t *ranks, int64_t *restrict counts, int64_t count_size) {
+    const void *offsets = (const void *)(intptr_t)part->offsets.address;
+    const uint64_t *chosen = (const uint64_t *)(intptr_t)part->chosen;
+    int64_t size = part->size;
+    switch (part->offsets.width) {
         case 1: COUNT_BESIDE(uint8_t, vector8); break;
         case 2: COUNT_BESIDE(number16, vector16); break;
         case 4: COUNT_BESIDE(number32, vector32); break;
         default: COUNT_BESIDE(number64, vector64);
+    }
+}
+
+/* For each of the views, count the code of its visit's next view, or with a step of -1 of the one before,
+   and at count_size those that have none. In parts, the views follow each beside. begun and ranks have
+   room for a number for each 64 rows. */
+void medamad_count_beside(const int64_t *parts, int64_t part_count, const filter *filters,
+                          int64_t filter_count, int64_t step, uint64_t *restrict begun,
+                          int64_t *restrict ranks, int64_t *restrict counts, int64_t count_size) {
+    uint16_t rows[BLOCK];
+    for (int64_t p = 0; p < part_count; p++, parts += 9 + 8 + 2 * filter_count) {
+        const beside *part = (const beside *)parts;
+        const views *of = views_at(parts + 9, 0, filter_count);
+        for (int64_t first = 0, rank = 0; step > 0 && first < part->size; first += 64) {
+            begun[first / 64] = begun_in(part->offsets, first, part->size);
+            ranks[first / 64] = rank;
+            rank += __builtin_popcountll(begun[first / 64]);
+        }
+        for (int64_t first = of->begin; first < of->end; first += BLOCK) {
+            block found = block_at(of, first, filters, filter_count, rows);
+            count_beside(part, found, step, begun, ranks, counts, count_size);
+        }
     }
 }
 

@@ -131,11 +131,7 @@ class CompiledLoops:
             (library.medamad_count_views, None, array, number, number, array),
             (library.medamad_count_goals, None, array, number, number, *(array,) * 4),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
-            (
-                library.medamad_count_beside,
-                *(None, array, number, number, array, array, number, array, array, array),
-                *(array, number, number, array, number),
-            ),
+            (library.medamad_count_beside, None, *parts, number, array, array, array, number),
             (library.medamad_mark_views, None, array, number, array, array, number),
             (library.medamad_count_events, number, array, number, array, array, number),
             (library.medamad_count_durations, None, *of_groups, array),
@@ -293,29 +289,15 @@ class CompiledLoops:
         size: int,
     ) -> NDArray[np.int64]:
         """Count the codes of the views that come after matching ones in their visits, or before."""
-        counts = np.zeros((2, size + 1), np.int64)
+        counts, filters = np.zeros((2, size + 1), np.int64), _described(tables)
 
         def count(half: int, parts: Sequence[ViewsInVisits]) -> None:
-            for part in parts:
-                rows = self.select(part.views, tables)
-                if len(rows):
-                    begun, ranks = np.empty((2, len(part) // 64 + 1), np.int64)
-                    self._library.medamad_count_beside(
-                        part.offsets,
-                        part.offsets.itemsize,
-                        len(part),
-                        describe_column(part.codes),
-                        describe_column(part.spans),
-                        len(part.spans),
-                        begun,
-                        ranks,
-                        part.chosen.bits,
-                        rows,
-                        len(rows),
-                        step,
-                        counts[half],
-                        size,
-                    )
+            words = max(map(len, parts), default=0) // 64 + 1
+            begun, ranks = np.empty((2, words), np.int64)
+            described = _described(parts)
+            self._library.medamad_count_beside(
+                described, len(parts), filters, len(tables), step, begun, ranks, counts[half], size
+            )
 
         self._helper.do_halves(count, parts)
         total: NDArray[np.int64] = counts.sum(axis=0)
@@ -496,9 +478,7 @@ def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, NDArray[np.intp]
     return 0, len(rows), rows
 
 
-def _described(
-    each: Iterable[PartViews | OwnEvents | VisitsToSum | GoalsInVisits | CodeTable],
-) -> bytes:
+def _described(each: Iterable[T | CodeTable]) -> bytes:
     return b"".join([one.described for one in each])
 
 

@@ -106,6 +106,12 @@ class RowMask:
 
     size: int
     bits: NDArray[np.uint8]
+    address: int = field(init=False)
+    """Where the bits are in memory."""
+
+    @address.default
+    def _find_address(self) -> int:
+        return address_of(self.bits)
 
     @property
     def nbytes(self) -> int:
@@ -158,6 +164,11 @@ class RowMask:
         """Return the mask of the rows that are in another one of the same size, too."""
         return RowMask(self.size, self.bits & other.bits)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row matches."""
+        return not self.bits.max(initial=0)
+
     def of(self, rows: Integers) -> NDArray[np.bool_]:
         """Return which of some rows match."""
         bits = self.bits.take(rows >> 3) >> (rows & 7).astype(np.uint8)
@@ -184,7 +195,7 @@ def describe_column(column: NDArray[Any] | RowMask | None) -> bytes:
     if column is None:
         return _NO_COLUMN
     if isinstance(column, RowMask):
-        return _COLUMN.pack(address_of(column.bits), _BITS)
+        return _COLUMN.pack(column.address, _BITS)
     if column.strides == (0,):
         return _COLUMN.pack(address_of(column[:1]), 0)
     return _COLUMN.pack(address_of(column), column.itemsize)
@@ -276,7 +287,7 @@ class OwnEvents:
     @property
     def described(self) -> bytes:
         """The `events` of kernel.c."""
-        masks = (address_of(self.begins.bits), address_of(self.matching.bits))
+        masks = (self.begins.address, self.matching.address)
         columns = describe_column(self.properties) + describe_column(self.views)
         return columns + _MASKS.pack(len(self), *masks, self.matching.size)
 
@@ -323,7 +334,7 @@ class VisitsToSum:
         columns = (self.offsets, self.codes, self.spans, self.repeats)
         return b"".join(
             (
-                _BOUNDS.pack(len(self), address_of(self.chosen.bits)),
+                _BOUNDS.pack(len(self), self.chosen.address),
                 *map(describe_column, columns),
                 _COUNT.pack(len(self.repeats)),
                 *map(describe_column, self.added),
@@ -350,7 +361,7 @@ class GoalsInVisits:
     @property
     def described(self) -> bytes:
         """The `reached` of kernel.c."""
-        described = _BOUNDS.pack(len(self), address_of(self.chosen.bits))
+        described = _BOUNDS.pack(len(self), self.chosen.address)
         described += describe_column(self.offsets)
         for place, rows in enumerate(self.rows):
             moments = 0 if self.moments is None else address_of(self.moments[place])
@@ -374,6 +385,13 @@ class ViewsInVisits:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    @property
+    def described(self) -> bytes:
+        """The `beside` of kernel.c, and the `views` after it."""
+        columns = map(describe_column, (self.offsets, self.codes, self.spans))
+        described = _BOUNDS.pack(len(self), self.chosen.address) + b"".join(columns)
+        return described + _COUNT.pack(len(self.spans)) + self.views.described
 
 
 Batch: TypeAlias = Sequence[PartViews]

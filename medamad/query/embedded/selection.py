@@ -175,7 +175,7 @@ def _matching_groups(
         for candidates in find_views(among):
             find_here = partial(find, among.snapshot, candidates, others)
             visits = cached_visits(among.snapshot, candidates.part, others, key, find_here)
-            if visits.chosen.bits.any():
+            if not visits.chosen.is_empty:
                 yield visits
 
 

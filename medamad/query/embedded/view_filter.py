@@ -420,6 +420,14 @@ def _counted_codes(part: Part | Rollup, dimension: Dimension) -> Integers | None
     return None if counters is None else counters.codes
 
 
+def greatest_code(part: ViewColumns, dimension: Dimension) -> int:
+    """Return the greatest code of a part's views, 0 if it has none."""
+    codes = _counted_codes(part, dimension)
+    if codes is None:
+        return int(part.codes(dimension).max(initial=0))
+    return int(codes[-1]) if len(codes) else 0
+
+
 def event_codes(part: Part | Rollup) -> Integers | None:
     """Return the properties that a part's events have, None where that takes a scan."""
     if isinstance(part, OpenSegment | OpenMergedSegment):

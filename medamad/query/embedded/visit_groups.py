@@ -7,6 +7,7 @@ views of those that several parts have something of, the shared ones, are gather
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ from medamad.storage.segments.parts import (
     joined_numbers,
     views_of,
 )
+from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot, may_have_visits
 from medamad.storage.segments.visit_numbers import (
     are_any_between,
@@ -67,7 +69,7 @@ def visits_among(
     """Return the same for a selection of `of_whole_visits`, without the visits of some numbers."""
     for candidates in among.all_candidates() if find_views is None else find_views(among):
         visits = visits_with(among.snapshot, candidates, others).begun_in(among.period)
-        if visits.chosen.bits.any():
+        if not visits.chosen.is_empty:
             yield visits
 
 
@@ -314,7 +316,7 @@ class FoundVisits:
         """Return the visits that began in a period, in groups as `visits_in_groups` has them."""
         for visits in self._again(period) if self._is_complete else self._look():
             begun = visits.begun_in(period)
-            if begun.chosen.bits.any():
+            if not begun.chosen.is_empty:
                 yield begun
 
     def may_match(self, part: Part | Rollup) -> bool:
@@ -330,27 +332,37 @@ class FoundVisits:
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part belong to the visits."""
         self._complete()
+        if isinstance(part, GatheredViews):
+            return self._find_mask(part, None)
         first = part.sequence_bounds[0]
-        found = None if isinstance(part, GatheredViews) else self._masks.get(first)
+        found = self._masks.get(first)
         if found is None:
-            own, shared = self._own_of(part), find_ascending(part, self._views)[1]
-            found = RowMask.of_none(len(part))
-            if own is not None:
-                found = LOOPS.mask_visits(part.visits().offsets, own)
-            if len(shared):
-                found = found.with_rows(shared)
-            if not isinstance(part, GatheredViews):
-                self._masks[first] = found
+            found = self._masks[first] = self._cached_mask(part, self._own.get(first))
         return found
+
+    def _cached_mask(self, part: ViewColumns, own: RowMask | None) -> RowMask:
+        """Return which views of a part belong to its own visits, or the others, cached."""
+        find = partial(self._find_mask, part, own)
+        if not isinstance(part, OpenSegment):
+            return find()
+        first, last = part.sequence_bounds
+        begin, end = self._views.searchsorted((first, last + 1)).tolist()
+        state = blake2b(self._views[begin:end].tobytes(), digest_size=16)
+        state.update(b"" if own is None else own.bits.tobytes())
+        return self.snapshot.cached_mask(part, (FoundVisits, state.digest()), find)
+
+    def _find_mask(self, part: ViewColumns, own: RowMask | None) -> RowMask:
+        rows = find_ascending(part, self._views)[1]
+        if own is None:
+            return RowMask.of_rows(len(part), rows)
+        found = LOOPS.mask_visits(part.visits().offsets, own)
+        return found.with_rows(rows) if len(rows) else found
 
     def counted(self, _part: Part) -> None:
         """Return None: no segment has counters of them."""
 
     def counted_together(self, _segments: Snapshot) -> None:
         """Return None, too."""
-
-    def _own_of(self, part: ViewColumns) -> RowMask | None:
-        return None if isinstance(part, GatheredViews) else self._own.get(part.sequence_bounds[0])
 
     def _complete(self) -> None:
         if not self._is_complete:
@@ -376,7 +388,7 @@ class FoundVisits:
         """Return the groups that were found, as far as they may have visits of a period."""
         for part in self.snapshot.leaves():
             self.cancellation.check()
-            own = self._own_of(part)
+            own = self._own.get(part.sequence_bounds[0])
             if own is not None and not period.is_outside(*part.time_bounds):
                 yield PartVisits(self.snapshot, part, part.visits(), own)
         yield from self._shared

@@ -26,6 +26,7 @@ from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import VisitsToSum, same_number
 from medamad.query.embedded.scan import Selection, divide
+from medamad.query.embedded.view_filter import greatest_code
 from medamad.query.embedded.visit_groups import (
     SharedVisits,
     find_shared,
@@ -41,7 +42,7 @@ from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.format import SLOTS, Integers, Segment
 from medamad.storage.segments.gathered import ViewsWithinUnits
-from medamad.storage.segments.parts import NO_NUMBERS, Numbers, ViewColumns, VisitColumns
+from medamad.storage.segments.parts import NO_NUMBERS, Numbers, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, OF_GROUP, VISITS
@@ -287,12 +288,12 @@ def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSu
 
 def _sum_by_code(
     groups: Sequence[PartVisits],
-    codes_of: Callable[[ViewColumns], Integers],
+    dimension: Dimension | None,
     last: int = VISITS,
     *,
     at_end: bool = False,
 ) -> VisitSums:
-    """Return the sums of some visits by the codes of their first or last views.
+    """Return the sums of some visits by the codes of their first or last views, or under 0.
 
     Those of views, bounces and durations are in them up to the last one wanted.
     """
@@ -300,19 +301,19 @@ def _sum_by_code(
         VisitsToSum(
             visits.columns.offsets,
             visits.chosen,
-            codes_of(visits.part),
+            _NO_CODE if dimension is None else visits.part.codes(dimension),
             visits.columns.spans if at_end else None,
             _added_columns(visits.columns, last),
         )
         for visits in groups
     ]
-    return _used(LOOPS.sum_visits(parts, last, _size_of(parts)))
+    size = 1 if dimension is None else _size_of(groups, dimension)
+    return _used(LOOPS.sum_visits(parts, last, size))
 
 
-def _size_of(parts: Sequence[VisitsToSum]) -> int:
-    """Return the number after all codes."""
-    columns = (part.codes[: len(part)] for part in parts)
-    return 1 + max((int(codes.max(initial=0)) for codes in columns), default=0)
+def _size_of(groups: Sequence[PartVisits], dimension: Dimension) -> int:
+    """Return a number that is greater than all codes of views of some visits."""
+    return 1 + max((greatest_code(visits.part, dimension) for visits in groups), default=0)
 
 
 def _added_columns(columns: VisitColumns, last: int) -> list[Integers | NDArray[np.bool_]]:
@@ -397,7 +398,7 @@ class FirstViews(Kind):
     """The last row of the sums that is wanted, after VISITS."""
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return _sum_by_code(groups, lambda part: part.codes(self.dimension), self.last)
+        return _sum_by_code(groups, self.dimension, self.last)
 
     @property
     def is_counted(self) -> bool:
@@ -434,7 +435,7 @@ class Totals(Kind):
     """Sums of all visits, under the code 0."""
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return _sum_by_code(groups, lambda _: _NO_CODE, DURATION_MS)
+        return _sum_by_code(groups, None, DURATION_MS)
 
 
 def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | None:
@@ -451,7 +452,7 @@ class LastPages(Kind):
     """The number of visits by the path of their last view."""
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return _sum_by_code(groups, lambda part: part.codes(Dimension.PATH), at_end=True)
+        return _sum_by_code(groups, Dimension.PATH, at_end=True)
 
     @property
     def is_counted(self) -> bool:
@@ -475,7 +476,7 @@ class SeenPages(Kind):
             )
             for visits in groups
         ]
-        return _used(LOOPS.count_views(parts, _size_of(parts))[:, np.newaxis])
+        return _used(LOOPS.count_views(parts, _size_of(groups, Dimension.PATH))[:, np.newaxis])
 
     @property
     def is_counted(self) -> bool:
@@ -503,7 +504,7 @@ class Count(Kind):
             begun = ((each.part.time_ms[each.begins] // slot_ms, ()) for each in groups)
             return _sum_rows(list(begun))
         if dimension is not None:
-            return _sum_by_code(groups, lambda part: part.codes(dimension))
+            return _sum_by_code(groups, dimension)
         visits = sum(map(len, groups))
         return VisitSums(np.zeros(1, np.int64), np.array([[visits]])) if visits else NO_SUMS
 

@@ -61,6 +61,7 @@ class _SomeViews(ABC):
     """Those of the numbers of their visits."""
     import_batch: int = field(default=0, init=False)
     _visits: VisitColumns | None = field(default=None, init=False)
+    _own: EventColumns | None = field(default=None, init=False)
 
     @abstractmethod
     def column(self, what: Hashable, column: Column) -> NDArray[Any]:
@@ -123,7 +124,9 @@ class _SomeViews(ABC):
 
     @property
     def own(self) -> EventColumns:
-        return _GatheredEvents(self)
+        if self._own is None:
+            self._own = _GatheredEvents(self)
+        return self._own
 
     @property
     def loose(self) -> EventColumns:
