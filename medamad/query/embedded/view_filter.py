@@ -352,14 +352,14 @@ class ViewFilter:
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
         window, is_in = slice(0, len(part)), None
-        key = self._key_of(part, snapshot)
+        find_key: Callable[[], Hashable] = partial(self._key_of, part, snapshot)
         if not period.contains(*part.time_bounds):
-            key = None
+            find_key = _no_key
             if part.ascends:
                 window = period.slice_of(part.time_ms)
             else:
                 is_in = RowMask.packed(period.mask(part.time_ms))
-        return Candidates(part, window, lambda: _in_all(self.mask(part, snapshot), is_in), key)
+        return Candidates(part, window, lambda: _in_all(self.mask(part, snapshot), is_in), find_key)
 
     def _key_of(self, part: ViewColumns, snapshot: Snapshot) -> Hashable:
         """Return what decides which views of a segment match, None if that may change."""
@@ -376,6 +376,10 @@ class ViewFilter:
         return (self.key, *self.codes, self.properties is None, state)
 
 
+def _no_key() -> None:
+    """Return no key."""
+
+
 @frozen(eq=False)
 class Candidates:
     """Views of one part, which count if they are in a mask of the part, where there is one."""
@@ -383,8 +387,12 @@ class Candidates:
     part: ViewColumns
     window: slice
     _find_mask: Callable[[], RowMask | None]
-    key: Hashable = None
-    """Equal for the same views of a segment; None of others, which may be others next time."""
+    _find_key: Callable[[], Hashable] = _no_key
+
+    @property
+    def key(self) -> Hashable:
+        """What is equal for the same views of a segment, None of views that may change."""
+        return self._find_key()
 
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""

@@ -18,7 +18,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import Candidates
-from medamad.query.embedded.visits import PartVisits, visits_with
+from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
 from medamad.storage.segments.format import Segment, SegmentHeader
@@ -67,8 +67,14 @@ def visits_among(
     among: Selection, others: Numbers, find_views: FindViews | None = None
 ) -> Iterator[PartVisits]:
     """Return the same for a selection of `of_whole_visits`, without the visits of some numbers."""
+    # A visit that began in the period has a selected view then.
+    are_all = among.filter.matches_all and find_views is None
     for candidates in among.all_candidates() if find_views is None else find_views(among):
-        visits = visits_with(among.snapshot, candidates, others).begun_in(among.period)
+        if are_all:
+            visits = all_visits(among.snapshot, candidates.part, others)
+        else:
+            visits = visits_with(among.snapshot, candidates, others)
+        visits = visits.begun_in(among.period)
         if not visits.chosen.is_empty:
             yield visits
 

@@ -145,8 +145,8 @@ def visits_with(snapshot: Snapshot, candidates: Candidates, left_out: Numbers) -
         begins = LOOPS.begins_with(part.visits().offsets, candidates.views(), MASKS)
         return begins.without_rows(find_ascending(part, left_out)[1])
 
-    key = None if candidates.key is None else (visits_with, candidates.key)
-    return cached_visits(snapshot, part, left_out, key, find)
+    key = candidates.key
+    return cached_visits(snapshot, part, left_out, key and (visits_with, key), find)
 
 
 def cached_visits(
