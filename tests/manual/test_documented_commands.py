@@ -279,7 +279,7 @@ NEEDS: Final[tuple[tuple[str, Need], ...]] = (
     (r"python tests/browser/(screenshots\.py FOLDER|test_pictures\.py)$", with_chromium),
     (r"(python )?(benchmarks/\w+|packaging/deb)\.py\b", too_long),
     (r"deb=\$\(.*packaging/deb\.py\)$", run_by("tests/boot/conftest.py", "packaging/deb.py")),
-    (r"hatchling build$", run_by("tests/packaging/test_distributions.py", '"hatchling", "build"')),
+    (r"hatchling build$", run_by("tests/support/distributions.py", '"hatchling", "build"')),
     (r"packaging/release 1", run_by("tests/packaging/test_release.py", '"packaging/release"')),
     (r"node medamad/frontend/build/build\.mjs$", run_by("hatch_build.py", '"build.mjs"')),
     (r"node medamad/frontend/build/readme\.mjs$", in_a_checkout()),
