@@ -59,7 +59,7 @@ from medamad.ingest.write_queue import Stored
 from medamad.storage.environment.files import sync
 from medamad.storage.passed_hits import WAITS_MS, WaitingHit
 from medamad.storage.request_totals import RequestSources
-from medamad.storage.shared_settings import Epoch, Role, SharedSettings
+from medamad.storage.shared_settings import NUMBERS_OF_IMPORTS, Epoch, Role, SharedSettings
 from medamad.storage.store import Store
 from medamad.storage.wal.log import Outcome
 from medamad.web.backend import Backend, RunQuery
@@ -365,7 +365,9 @@ class Collectors:
         """
         began = before.epoch.number
         known = role.epoch.begun_with[began - 1 : began]
-        changes = list(own.changes_from(settings))
+        changes = [
+            each for each in own.changes_from(settings) if each["key"] not in NUMBERS_OF_IMPORTS
+        ]
         if not before.is_primary or own.digest in known or not changes:
             return
         path = self._data_dir / DROPPED_NAME.format(began)

@@ -47,6 +47,9 @@ _IN_META: Final = (
     *(LAST_BATCH, HIDDEN_BATCHES),
 )
 """Names, and prefixes of names."""
+_OF_NUMBERS: Final = frozenset((LAST_NUMBER, LAST_BATCH, HIDDEN_BATCHES))
+NUMBERS_OF_IMPORTS: Final = frozenset((LAST_BATCH.decode(), HIDDEN_BATCHES.decode()))
+"""The keys of changes that nobody made: a promotion makes them, and imports that go on."""
 _LOGINS: Final = "logins"
 _SHARED: Final = ("meta", "websites", _LOGINS)
 _NUMBERS_OF_EPOCH: Final = 1_000
@@ -106,15 +109,30 @@ class SharedSettings(msgspec.Struct, frozen=True, array_like=True):
         """What differs if anything but logins does."""
         return _digest(self.stored, [name for name in _SHARED if name != _LOGINS])
 
-    def changes_from(self, others: "SharedSettings") -> Iterator[dict[str, str]]:
-        """Return what is here and not there, or not the same; apart from logins."""
+    def changes_from(self, others: "SharedSettings") -> Iterator[dict[str, str | None]]:
+        """Return what is here and not there, or not the same; apart from logins.
+
+        What is only there was removed here, or added there since: its value here is None. Websites
+        that were added there are left out, as their numbers tell.
+        """
         for database in _SHARED:
-            theirs = others.stored.get(database, {})
-            for key, stored in self.stored.get(database, {}).items():
-                is_kept = database != _LOGINS and key != LAST_NUMBER
-                if is_kept and theirs.get(key) != stored:
-                    value = without_checksum(stored).decode("utf-8", "replace")
-                    yield {"database": database, "key": _readable(key), "value": value}
+            if database == _LOGINS:
+                continue
+            ours, theirs = self.stored.get(database, {}), others.stored.get(database, {})
+            for key, stored in ours.items():
+                if key != LAST_NUMBER and theirs.get(key) != stored:
+                    yield {"database": database, "key": _readable(key), "value": _text(stored)}
+            for key in sorted(theirs.keys() - ours.keys() - _OF_NUMBERS):
+                if database != "websites" or int.from_bytes(key, "big") <= self._last_website:
+                    there = _text(theirs[key])
+                    found = {"database": database, "key": _readable(key)}
+                    yield {**found, "value": None, "there": there}
+
+    @property
+    def _last_website(self) -> int:
+        """The greatest number that a website has had here."""
+        stored = self.stored.get("meta", {}).get(LAST_NUMBER)
+        return 0 if stored is None else int.from_bytes(without_checksum(stored), "big")
 
 
 def _digest(stored: dict[str, dict[bytes, bytes]], databases: Iterable[str]) -> bytes:
@@ -125,6 +143,10 @@ def _digest(stored: dict[str, dict[bytes, bytes]], databases: Iterable[str]) -> 
                 found.update(len(part).to_bytes(4, "big") + part)
         found.update(b"\xff" * 4)
     return found.digest()
+
+
+def _text(stored: bytes) -> str:
+    return without_checksum(stored).decode("utf-8", "replace")
 
 
 def _readable(key: bytes) -> str:

@@ -299,6 +299,26 @@ def test_changes_made_during_a_split_are_kept_in_a_file_and_dropped(three: Colle
     assert client.get(summary)["current"]["visitors"] == 0
 
 
+def test_what_was_removed_during_a_split_is_in_the_file(three: Collectors) -> None:
+    client = three[1].client()
+    made = client.request("POST", "/api/user/tokens", {"name": "leaked", "scope": "full"})
+    assert made.status == 201
+    tokens = client.get("/api/user/tokens")
+    until(lambda: of(three[3], client).request("GET", "/api/user/tokens").json == tokens)
+    three[1].kill()
+    promoted(three[3])
+    for number in (2, 3):
+        three[number].stop()
+    three[1].start()
+    assert client.request("DELETE", f"/api/user/tokens/{made.json['id']}").status == 204
+    for number in (2, 3):
+        three[number].start()
+    until(lambda: client.get("/api/user/tokens") == tokens)
+    (file,) = three[1].data.glob(DROPPED_NAME.format("*"))
+    (change,) = json.loads(file.read_text())
+    assert (change["value"], json.loads(change["there"])["name"]) == (None, "leaked")
+
+
 def test_a_collector_that_was_away_begins_with_what_was_set_meanwhile(three: Collectors) -> None:
     client = three[1].client()
     client.add_website("example.com")

@@ -8,7 +8,7 @@ import pytest_twisted
 from support.storage.contents import stored_rows
 from support.storage.hits import NOW_MS, a_view
 
-from medamad.domain.accounts import Login
+from medamad.domain.accounts import Login, Token
 from medamad.domain.annotations import Annotation
 from medamad.storage.errors import StoreError
 from medamad.storage.shared_settings import Epoch, Role, SharedSettings, join_cluster
@@ -110,3 +110,19 @@ async def test_a_promotion_leaves_out_numbers_of_websites(open_store: OpenStore)
     assert batch["key"] == "last-batch"
     assert '"c.example"' in change["value"]
     assert list(settings.changes_from(settings)) == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_was_removed_here_is_a_change(open_store: OpenStore) -> None:
+    store = open_store()
+    await filled(store)
+    await store.tokens.add(b"t" * 32, Token("1", "old", "read", None, NOW))
+    known = store.shared_settings()
+    await store.tokens.revoke(b"t" * 32)
+    website = store.websites.by_hostname("b.example")
+    assert website is not None
+    await store.delete_website(website)
+    token, deleted = store.shared_settings().changes_from(known)
+    assert (token["value"], deleted["value"]) == (None, None)
+    assert '"old"' in (token["there"] or "")
+    assert '"b.example"' in (deleted["there"] or "")
