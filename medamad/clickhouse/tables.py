@@ -362,6 +362,11 @@ def check_version(client: Client) -> None:
         raise _other(client, found)
 
 
+def check_answers(client: Client) -> None:
+    """Raise ClickHouseError unless all shards answer."""
+    client.query(f"SELECT count() AS n FROM {client.table(VIEWS.name)} WHERE website = 0")
+
+
 def _other(client: Client, version: int | None) -> OtherTables:
     database = client.connecting.database
     if version is None:

@@ -370,6 +370,7 @@ class Daemon(Service):
         self._repeat(ships.SHIP_S, shipping.ship, now=True)
         self._repeat(ships.REMOVE_S, shipping.remove)
         self._repeat(ships.SETTLE_S, shipping.settle)
+        self._repeat(ships.ASK_AGAIN_S, shipping.ask_again)
         handlers: dict[Any, Any] = {ResendHits: shipping.resend, LoadHits: shipping.load}
         if cluster.collectors:
             from medamad.daemon import collectors as others  # noqa: PLC0415

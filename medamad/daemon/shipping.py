@@ -1,17 +1,18 @@
 """Ship hits to the cluster: run the shipper in its thread, and keep what it has done."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from attrs import define
+from attrs import define, evolve
 from msgspec.structs import replace
 from twisted.logger import Logger
 
 from medamad.admin.protocol import LoadHits, Progress, ResendHits
 from medamad.admin.server import ReportProgress
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting
-from medamad.clickhouse.tables import Layout, OtherTables, day_of
+from medamad.clickhouse.tables import Layout, OtherTables, check_answers, day_of
 from medamad.cluster.removal import Removal
 from medamad.cluster.settling import Settling
 from medamad.cluster.shipper import MOST_NUMBERS, CannotSend, Shipper, Stopped
@@ -31,6 +32,9 @@ REMOVE_S: Final = 60.0
 """How often it is looked for what is to be deleted in the cluster."""
 SETTLE_S: Final = 600.0
 """How often it is looked for days to settle."""
+ASK_AGAIN_S: Final = 10.0
+"""How often a cluster is asked that did not answer the latest question."""
+_ANSWERS_WITHIN_S: Final = 2.0
 _RETRY_AFTER_S: Final = 10
 _REASONS: Final = (ClickHouseError, OtherTables, CannotSend)
 """Why hits cannot be sent at the moment; `str(error)` is for the operator."""
@@ -169,6 +173,15 @@ class Shipping:
                 await self._in_thread(partial(self._settling.settle, day))
         except ClickHouseError as error:
             self._log.warn("visits of earlier days are not settled: {why}", why=str(error))
+
+    async def ask_again(self) -> None:
+        """Find out whether the cluster answers again. Nobody may ask anything for a while."""
+        if not self.state.unanswered:
+            return
+        connecting = evolve(self._shipper.client.connecting, timeout_s=_ANSWERS_WITHIN_S)
+        with closing(Client(connecting)) as client, suppress(ClickHouseError):
+            await self._in_thread(partial(check_answers, client))
+            self.state.unanswered = ""
 
     async def resend(self, request: ResendHits, report: ReportProgress) -> int:
         """Send all hits since a time again; return how many rows these are.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 from support.clickhouse.collector import start
 from support.clickhouse.servers import Server
 from support.storage.hits import NOW_MS, a_view
@@ -49,4 +50,21 @@ async def test_a_stop_ends_what_is_sent_and_says_so(server: Server, tmp_path: Pa
         with pytest.raises(Unavailable, match="the daemon is stopping"):
             await send
     assert client.query(f"SELECT count() AS n FROM {client.table('views')}")["n"].tolist() == [0]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_cluster_that_did_not_answer_is_asked_again(server: Server, tmp_path: Path) -> None:
+    tables.create_tables(server.client("asked"), tables.Layout())
+    store = start(tmp_path)
+    there = settings(server, "asked")
+    for cluster, expected in (
+        (evolve(there, urls=("http://127.0.0.1:1",)), "it timed out"),
+        (there, ""),
+    ):
+        shipping = Shipping.start(store, cluster, reactor, lambda: NOW_MS / 1000)
+        shipping.state.unanswered = "it timed out"
+        await shipping.ask_again()
+        assert shipping.state.unanswered == expected
+        shipping.stop()
     await store.close()
