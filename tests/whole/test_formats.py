@@ -1,13 +1,12 @@
 """Stores, backups and exports of earlier builds are read by this one, which answers the same."""
 
 import json
-import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from support.daemon import MEDAMAD, Client, Daemon, running
+from support.daemon import Client, Daemon, finished, running
 
 from medamad.storage.environment.meta import FORMAT
 
@@ -53,18 +52,10 @@ def test_a_store_of_an_earlier_build_is_read_before_it_is_brought_up_to_date(
     earlier: Path, tmp_path: Path
 ) -> None:
     data = earlier / "store"
-    checked = subprocess.run(
-        [*MEDAMAD, "check", "--data", str(data)], capture_output=True, text=True, check=False
-    )
+    checked = finished("check", data)
     assert (checked.returncode, checked.stderr) == (0, "")
     exported = tmp_path / "views.ndjson"
-    subprocess.run(
-        [
-            *(*MEDAMAD, "export", "history.example", "--format", "ndjson"),
-            *("--output", str(exported), "--data", str(data)),
-        ],
-        check=True,
-    )
+    finished("export", data, "history.example", "--format", "ndjson", "--output", str(exported))
     views = (earlier / "views.ndjson").read_bytes().splitlines()
     assert len(exported.read_bytes().splitlines()) == len(views) > 0
 
@@ -79,8 +70,7 @@ def test_a_store_of_an_earlier_build_is_opened(earlier: Path, tmp_path: Path) ->
         assert different(daemon.client(), answers) == []
     finally:
         daemon.stop()
-    checked = [*MEDAMAD, "check", "--data", str(daemon.data)]
-    assert subprocess.run(checked, capture_output=True, check=False).returncode == 0
+    assert finished("check", daemon.data).returncode == 0
     daemon.start()
     try:
         assert different(daemon.client(), answers) == []
@@ -90,8 +80,7 @@ def test_a_store_of_an_earlier_build_is_opened(earlier: Path, tmp_path: Path) ->
 
 def test_a_backup_of_an_earlier_build_is_restored(earlier: Path, tmp_path: Path) -> None:
     daemon = Daemon(tmp_path / "now", configuration="[events]\nreturning = true")
-    backup = str(earlier / "backup.mdb.zst")
-    subprocess.run([*MEDAMAD, "restore", "--data", str(daemon.data), backup], check=True)
+    assert finished("restore", daemon.data, str(earlier / "backup.mdb.zst")).returncode == 0
     daemon.start()
     try:
         assert different(daemon.client(), recorded(earlier)) == []
@@ -104,8 +93,8 @@ def test_an_export_of_an_earlier_build_is_imported(earlier: Path, tmp_path: Path
         client = daemon.client()
         client.add_website("history.example")
         files = [str(earlier / f"{what}.ndjson") for what in ("views", "events")]
-        where = ["--website", "history.example", "--data", str(daemon.data)]
-        subprocess.run([*MEDAMAD, "import", *where, *files], check=True)
+        done = finished("import", daemon.data, "--website", "history.example", *files)
+        assert done.returncode == 0
         answers = {
             path: answer
             for path, answer in recorded(earlier).items()
