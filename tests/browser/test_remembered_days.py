@@ -163,15 +163,15 @@ def asking(profile: Profile) -> Iterator[Callable[..., Any]]:
         yield ask
 
 
-@pytest.mark.parametrize("form", ["n", "u"])
-def test_a_page_of_another_host_learns_nothing(asking: Callable[..., Any], form: str) -> None:
+def test_a_page_of_another_host_learns_nothing(asking: Callable[..., Any]) -> None:
     """It is of the same site, so it shares the cache of the browser."""
     own, other = "www.shop.localhost", "blog.shop.localhost"
-    query = f"{form}={own}:{{port}}/a"
-    counts = [count for count, _ in asking(own, (query, "no-cache"), (query, "no-cache"))]
-    assert counts == ["0", "1"]
-    answers = asking(other, (query, "force-cache"), (query, "default"), (query, "no-cache"))
-    assert answers == [["0", None]] * 3
+    queries = [f"{form}={own}:{{port}}/a" for form in ("n", "u")]
+    counts = asking(own, *((query, "no-cache") for query in queries for _ in range(2)))
+    assert [count for count, _ in counts] == ["0", "1"] * 2
+    caches = ("force-cache", "default", "no-cache")
+    answers = asking(other, *((query, cache) for query in queries for cache in caches))
+    assert answers == [["0", None]] * 6
 
 
 def test_a_page_asks_as_medamas_tracker_does(asking: Callable[..., Any]) -> None:
