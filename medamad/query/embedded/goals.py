@@ -15,7 +15,7 @@ from medamad.query.embedded.loops import ONES, CodeTable, GoalsInVisits, PartVie
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import Candidates, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
-from medamad.query.embedded.visits import PartVisits
+from medamad.query.embedded.visits import PartVisits, first_rows
 from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
 from medamad.storage.dictionary.decode import CodeTexts
@@ -31,6 +31,8 @@ since the visit began, on any website."""
 _NUMBER_BITS: Final = 21
 """What 64 bits leave beside the milliseconds until 2109."""
 _NO_ROWS: Final = np.zeros(0, np.intp)
+MOST_CACHED: Final = 1 << 24
+"""Of more views, when each goal was reached would take too much memory to be cached."""
 _EARLY: Final = 1 << 10
 """By how many numbers an event may precede the view that it is bound to, and still be in order."""
 
@@ -61,6 +63,12 @@ class GoalSearch:
     snapshot: Snapshot | None = None
     """What the parts are of, if what is found of them is cached."""
     _tables: Sequence[CodeTable] = field(init=False)
+    _caches_moments: bool = field(init=False)
+
+    @_caches_moments.default
+    def _have_room(self) -> bool:
+        segments = () if self.snapshot is None else self.snapshot.segments
+        return sum(segment.header.views for segment in segments) <= MOST_CACHED
 
     @_tables.default
     def _make_tables(self) -> Sequence[CodeTable]:
@@ -106,9 +114,25 @@ class GoalSearch:
     def in_visits(self, visits: PartVisits, *, in_order: bool = False) -> GoalsInVisits:
         """Return where visits reached the goals."""
         part, places = visits.part, range(len(self.goals))
+        offsets = visits.columns.offsets
+        if in_order and not self._caches_moments:
+            return GoalsInVisits(offsets, visits.chosen, *self._few_moments(visits))
         rows = [self.views_in(part, place) for place in places]
         moments = [self._moments_in(part, place) for place in places] if in_order else None
-        return GoalsInVisits(visits.columns.offsets, visits.chosen, rows, moments)
+        return GoalsInVisits(offsets, visits.chosen, rows, moments)
+
+    def _few_moments(self, visits: PartVisits) -> tuple[list[NDArray[np.uint32]], list[Moments]]:
+        """Return where and when visits reached goals of which they reached all goals before."""
+        part, all_rows, moments = visits.part, [], []
+        for place in range(len(self.goals)):
+            rows, events = self.views_in(part, place), self.events_in(part, place)
+            begins = first_rows(visits.columns, rows.astype(np.intp))
+            are_theirs = visits.chosen.of(begins)
+            rows, begins = rows[are_theirs], begins[are_theirs]
+            moments.append(_moments(part, rows, None if events is None else events[are_theirs]))
+            all_rows.append(rows)
+            visits = visits.among(RowMask.of_rows(len(part), begins))
+        return all_rows, moments
 
     def reaching_first(self, parts: Iterable[ViewColumns]) -> Iterator[Candidates]:
         """Return the views of parts by which, or by whose events, the first goal was reached."""
