@@ -120,6 +120,20 @@ test("figures of another period do not stay where a query fails", async () => {
   assert.deepEqual(tiles(), []);
 });
 
+test("a daemon that cannot answer for now says why", async () => {
+  let reason = "";
+  const usage = () => (reason ? refusal(503, reason) : USAGE);
+  const shown = showApp("settings/about", owner([], { "user/usage": usage }));
+  await shown.findByText("1.2.3");
+  reason = "the cluster does not answer at the moment";
+  refresh();
+  const banner = await shown.findByRole("alert");
+  await waitFor(() => assert.match(banner.textContent, new RegExp(`responding \\(${reason}\\)`)));
+  reason = "";
+  refresh();
+  await waitFor(() => assert.ok(!shown.queryByRole("alert")));
+});
+
 test("figures stay, with their days, while the server is unreachable", async () => {
   const state = { answers: away as () => Response | object };
   const { person, findByText, queryByText, queryAllByRole } = await yesterday(state);

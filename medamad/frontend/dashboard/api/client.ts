@@ -28,6 +28,9 @@ export class ApiError extends Error {
 /** Whether the last request got no response. */
 export const isAway = signal(false);
 
+/** Why the daemon could not answer the last request that failed, if it said so itself. */
+export const awayReason = signal("");
+
 /** Called when a response says that nobody is logged in. */
 let loggedOut = () => {};
 
@@ -122,6 +125,7 @@ async function send<T>(
   } catch (error) {
     if (cancel?.aborted) throw error;
     isAway.value = true;
+    awayReason.value = "";
     throw new ApiError(0, "");
   }
   noteBuild(answer.headers.get("X-Api-Commit"));
@@ -133,7 +137,9 @@ async function send<T>(
   }
   if (answer.status === 401 && !url.startsWith(`${ROOT}/auth/`)) loggedOut();
   const retryAfter = Number(answer.headers.get("Retry-After")) || 0;
-  throw new ApiError(answer.status, await messageOf(answer), retryAfter);
+  const message = await messageOf(answer);
+  awayReason.value = answer.status === 503 ? message : "";
+  throw new ApiError(answer.status, message, retryAfter);
 }
 
 async function messageOf(answer: Response): Promise<string> {

@@ -1,6 +1,6 @@
 // What is shown when something could not be loaded or done.
 
-import { type ApiError, isAway } from "../api/client.ts";
+import { type ApiError, awayReason, isAway } from "../api/client.ts";
 import { type Key, t } from "../i18n/index.ts";
 import { refresh } from "../state/data.ts";
 
@@ -31,13 +31,7 @@ export function Why({ error, meaning = {} }: RefusalProperties & { error: ApiErr
   const { status, message } = error;
   if (error.isAway) {
     // A collector that is not the primary says that settings cannot be changed there.
-    const reason = status === 503 && message;
-    return (
-      <>
-        {t("away.title")}
-        {reason && <span lang="en"> ({reason})</span>}
-      </>
-    );
+    return <Said reason={status === 503 && message} />;
   }
   if (meaning[status]) return <>{meaning[status]}</>;
   const known = status === 400 ? FIELDS[fieldOf(message)] : STATUSES[status];
@@ -45,6 +39,15 @@ export function Why({ error, meaning = {} }: RefusalProperties & { error: ApiErr
   return (
     <>
       {t("refused.request")} <span lang="en">{message}</span>
+    </>
+  );
+}
+
+function Said({ reason }: { reason: string | false }) {
+  return (
+    <>
+      {t("away.title")}
+      {reason && <span lang="en"> ({reason})</span>}
     </>
   );
 }
@@ -59,7 +62,10 @@ export function Away() {
   if (!isAway.value) return null;
   return (
     <div class="away" role="alert">
-      <strong>{t("away.title")}</strong> <span>{t("away.text")}</span>{" "}
+      <strong>
+        <Said reason={awayReason.value} />
+      </strong>{" "}
+      <span>{t("away.text")}</span>{" "}
       <button type="button" class="button" onClick={refresh}>
         {t("common.retry")}
       </button>
