@@ -40,6 +40,7 @@ from medamad.clickhouse.tables import (
     OtherTables,
     check_tables,
     claim_number,
+    count_servers,
     create_tables,
 )
 from medamad.cluster.peers import GREETED, Greeting, NotSent, Peer
@@ -119,19 +120,32 @@ def _day(text: str) -> int:
 
 def _init(arguments: Namespace) -> int:
     try:
-        cluster = _settings(read_config(arguments, os.environ, by_file=True))
-    except ConfigError as error:
-        return report_config_error(error)
-    layout = layout_of(cluster)
-    try:
+        config = read_config(arguments, os.environ, by_file=True)
+        cluster = _settings(config)
+        _check_servers(config, cluster)
+        layout = layout_of(cluster)
         for client in layout.clients(client_of(cluster)):
             with closing(client):
                 create_tables(client, layout)
+    except ConfigError as error:
+        return report_config_error(error)
     except (ClickHouseError, OtherTables) as error:
         print_error(str(error))
         return 1
     print(f"The database {cluster.database} has its tables.")
     return 0
+
+
+def _check_servers(config: Config, cluster: ClusterSettings) -> None:
+    """Raise ConfigError unless each server that gets its own tables is named; ClickHouseError."""
+    layout = layout_of(cluster)
+    if layout.is_on_cluster or not layout.cluster:
+        return
+    with closing(client_of(cluster)) as client:
+        count = count_servers(client, layout)
+    if count > len(cluster.urls):
+        reason = f"expected all {count} servers of {layout.cluster}, got {len(cluster.urls)}"
+        raise ConfigError(config.file or INSTALLED, "cluster.urls", reason)
 
 
 def _join(arguments: Namespace, data_dir: Path) -> int:

@@ -362,6 +362,15 @@ def check_version(client: Client) -> None:
         raise _other(client, found)
 
 
+def count_servers(client: Client, layout: Layout) -> int:
+    """Return how many servers a cluster has, 0 if it is unknown. Raises ClickHouseError."""
+    found = client.query(
+        "SELECT count() AS n FROM system.clusters WHERE cluster = {cluster:String}",
+        parameters={"cluster": layout.cluster},
+    )
+    return int(found["n"][0])
+
+
 def check_answers(client: Client) -> None:
     """Raise ClickHouseError unless all shards answer."""
     client.query(f"SELECT count() AS n FROM {client.table(VIEWS.name)} WHERE website = 0")

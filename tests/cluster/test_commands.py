@@ -106,6 +106,10 @@ def test_servers_that_share_nothing_each_get_their_tables(
 ) -> None:
     urls = '", "'.join(each.url for each in shards)
     more = f'database = "nothing_shared"\nname = "{CLUSTER}"\nreplicated = false\n'
+    daemon = with_cluster(tmp_path, shards[0].url, more)
+    status, _, error = command(daemon, "init")
+    assert status == 78
+    assert f"cluster.urls: expected all 2 servers of {CLUSTER}, got 1" in error
     daemon = with_cluster(tmp_path, urls, more)
     for _ in range(2):
         initialized(daemon)
