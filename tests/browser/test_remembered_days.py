@@ -122,13 +122,14 @@ def test_a_year_begins_with_the_first_visit(profile: Profile) -> None:
 def test_nothing_is_kept_where_visitors_are_not_counted(profile: Profile) -> None:
     """The script itself is, which is the same for everybody."""
     with days_of(profile, '[events]\nunique = "none"\n') as days:
-        for moment in (0.5, 0.501, 1.5):
-            load = days.visit(moment)
+        for moment, path in ((0.5, "/"), (0.501, "/"), (0.502, "/about"), (1.5, "/")):
+            load = days.visit(moment, path=path)
             assert (load["p"], load["q"], "n" in load, "since" in load) == (False,) * 4
+            assert load["w"] > 0
             assert days.proxy.pings == []
-        owner = days.owner
-        (row,) = owner.get(f"/api/website/{HOSTNAME}/pages?visits=true")
-        assert (row["visitors"], row["pageviews"], row["visits"]) == (0, 3, 2)
+        summary = days.owner.get(f"/api/website/{HOSTNAME}/summary", visits="true")
+        figures = summary["current"]
+        assert (figures["visitors"], figures["pageviews"], figures["visits"]) == (0, 4, 2)
 
 
 ASK: Final = """<script>

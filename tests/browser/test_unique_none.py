@@ -1,4 +1,4 @@
-"""What a browser keeps, and sends, where visitors are not counted."""
+"""What a browser keeps, and sends, where visitors are not counted; see test_remembered_days.py."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import pytest
 from attrs import frozen
 from playwright.sync_api import Page, expect
 from support.browser.dashboard import PHONE_WIDTH, Dashboard
-from support.browser.engines import ENGINES, Profile, Proxy, is_installed, noting_proxy
+from support.browser.engines import Profile, Proxy, noting_proxy
 from support.browser.example_site import Site, served
 from support.browser.waiting import comes
 from support.daemon import Client, running
@@ -71,9 +71,7 @@ class Visits:
 
 
 @contextmanager
-def visits(engine: str, folder: Path, configuration: str) -> Iterator[Visits]:
-    if not is_installed(engine):
-        pytest.skip(f"no browser with {engine} is installed")
+def visits(folder: Path, configuration: str) -> Iterator[Visits]:
     with (
         running(folder, configuration=configuration) as daemon,
         noting_proxy(daemon.base) as proxy,
@@ -81,27 +79,11 @@ def visits(engine: str, folder: Path, configuration: str) -> Iterator[Visits]:
     ):
         owner = daemon.client()
         owner.add_website(HOSTNAME)
-        yield Visits(proxy, owner, Profile(engine, folder), site)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_tracker_asks_nothing(engine: str, tmp_path: Path) -> None:
-    with visits(engine, tmp_path, NONE) as found:
-        for path in ("/", "/", "/about"):
-            found.visit(TAG, path)
-        assert found.proxy.pings == []
-        loads = [hit for hit in found.proxy.hits if hit["e"] == "load"]
-        assert len(loads) == 3
-        for load in loads:
-            assert (load["p"], load["q"]) == (False, False)
-            assert not {"n", "since"} & set(load)
-            assert load["w"] > 0
-        figures = found.figures
-        assert (figures["visitors"], figures["pageviews"], figures["visits"]) == (0, 3, 1)
+        yield Visits(proxy, owner, Profile("chromium", folder), site)
 
 
 def test_the_browser_keeps_the_script_alone(tmp_path: Path) -> None:
-    with visits("chromium", tmp_path, NONE) as found:
+    with visits(tmp_path, NONE) as found:
         found.visit(TAG)
         found.visit(TAG, "/about")
         assert found.kept == {"/script.js"}
@@ -112,13 +94,13 @@ def test_the_browser_keeps_the_script_alone(tmp_path: Path) -> None:
 
 def test_otherwise_it_keeps_dates_too(tmp_path: Path) -> None:
     """So the test above would see them."""
-    with visits("chromium", tmp_path, "") as found:
+    with visits(tmp_path, "") as found:
         found.visit(TAG)
         assert found.kept == {"/script.js", "/api/event/ping"}
 
 
 def test_medamas_tracker_and_the_pixel_get_no_date(tmp_path: Path) -> None:
-    with visits("chromium", tmp_path, NONE) as found:
+    with visits(tmp_path, NONE) as found:
         for tag in (MEDAMAS, MEDAMAS, PIXEL, PIXEL):
             found.visit(tag)
         assert [(ping.since, ping.tag) for ping in found.proxy.pings] == [(None, None)] * 4
@@ -128,7 +110,7 @@ def test_medamas_tracker_and_the_pixel_get_no_date(tmp_path: Path) -> None:
 
 
 def test_the_dashboard_and_a_share_link_show_visits(dashboard_of: Make, tmp_path: Path) -> None:
-    with visits("chromium", tmp_path, NONE) as found:
+    with visits(tmp_path, NONE) as found:
         found.visit(TAG)
         found.visit(TAG, "/about")
         dashboard = dashboard_of(found.owner)
