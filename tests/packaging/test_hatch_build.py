@@ -21,7 +21,20 @@ import { mkdirSync, appendFileSync } from "node:fs";
 mkdirSync(process.argv[2], { recursive: true });
 appendFileSync(`${process.argv[2]}/runs`, "x");
 """
-BUILD_DASHBOARD = 'import {{ buildDashboard }} from "{}"; await buildDashboard("{}");'
+BUILD_DASHBOARD = """
+import {{ register }} from "node:module";
+const zlib = `import {{ gzipSync }} from "node:zlib";
+  export const gzipAsync = async (content) => gzipSync(content);`;
+const resolving = `export const resolve = (name, context, next) => name === "@gfx/zopfli"
+  ? {{ url: ${{JSON.stringify("data:text/javascript," + encodeURIComponent(zlib))}},
+       shortCircuit: true }}
+  : next(name, context);`;
+register("data:text/javascript," + encodeURIComponent(resolving));
+const {{ buildDashboard }} = await import("{}");
+await buildDashboard("{}");
+"""
+"""To compress with zopfli would take most of the time. What is compressed has the same name."""
+COMPRESSED = (".br", ".gz")
 NOBODY = 65_534
 BROKEN = 'console.log("| all | 1001 |"); console.error("too large: all"); process.exitCode = 1;'
 
@@ -109,9 +122,10 @@ def test_the_dashboard_is_the_same_wherever_it_is_built(built: Built, tmp_path: 
     # That one was built in the folder of the sources.
     elsewhere = built.sources / "medamad/_build/frontend/dashboard"
     names = [
-        {str(file.relative_to(out)) for file in out.rglob("*")} for out in (tmp_path, elsewhere)
+        {str(file.relative_to(out)) for file in out.rglob("*") if file.suffix not in COMPRESSED}
+        for out in (tmp_path, elsewhere)
     ]
-    assert len(names[0]) > 100
+    assert len(names[0]) > 50
     assert names[0] == names[1]
 
 
