@@ -19,8 +19,8 @@ from queries import ALL_TIME, MONTH, Filter, Query
 from query_times import time_queries
 
 _UNFILTERED_MS: Final = 30.0
-_FILTERED_TIMES: Final = 2.0
-_EXCLUSIONS: Final = f"/api/websites/{HOSTNAME}/exclusions"
+MOST_TIMES: Final = 2.0
+EXCLUSIONS: Final = f"/api/websites/{HOSTNAME}/exclusions"
 _FILTERS: Final[tuple[tuple[Filter, ...], ...]] = (
     (),
     (("browser", "eq", "Firefox"),),
@@ -58,8 +58,8 @@ def rules(until_ms: int) -> Iterator[dict[str, str]]:
 def remove_all(daemon: Daemon) -> None:
     """Remove all exclusions: an earlier run may have left some in a folder that is kept."""
     owner = daemon.client()
-    for rule in owner.get(_EXCLUSIONS):
-        owner.request("DELETE", f"{_EXCLUSIONS}/{rule['id']}")
+    for rule in owner.get(EXCLUSIONS):
+        owner.request("DELETE", f"{EXCLUSIONS}/{rule['id']}")
 
 
 def measure(folder: Path, until_ms: int, repeat: int) -> Iterator[dict[str, Any]]:
@@ -71,13 +71,13 @@ def measure(folder: Path, until_ms: int, repeat: int) -> Iterator[dict[str, Any]
             our.ask(path)
             without[path] = Times([our.ask(path)[1] for _ in range(repeat)]).figures["median_ms"]
         for rule in rules(until_ms):
-            assert daemon.client().request("POST", _EXCLUSIONS, rule).status == 201  # noqa: PLR2004
+            assert daemon.client().request("POST", EXCLUSIONS, rule).status == 201  # noqa: PLR2004
         for path, has_filters in queries(until_ms):
             first_ms = our.ask(path)[1]
             times = Times([our.ask(path)[1] for _ in range(repeat)])
             yield {
                 "name": path.removeprefix(f"/api/website/{HOSTNAME}/"),
-                "target_ms": without[path] * _FILTERED_TIMES if has_filters else _UNFILTERED_MS,
+                "target_ms": without[path] * MOST_TIMES if has_filters else _UNFILTERED_MS,
                 "without_ms": without[path],
                 "first_ms": round(first_ms, 1),
                 **times.figures,

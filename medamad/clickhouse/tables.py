@@ -204,18 +204,20 @@ TABLES: Final = (VIEWS, EVENTS, TEXTS, COLLECTORS, VISITS, DAYS)
 _VERSION_VIEW: Final = "tables_version"
 
 
-def settled_days(client: Client, check: Callable[[], None] = lambda: None) -> list[int]:
-    """Return the days that are settled, ascending. Raises ClickHouseError.
+def settled_days(client: Client, check: Callable[[], None] = lambda: None) -> dict[int, int]:
+    """Return the days that are settled, ascending, and how often each had been touched then.
 
-    `check` raises if nobody waits for the answer any more.
+    `check` raises if nobody waits for the answer any more. Raises ClickHouseError.
     """
     found = client.query(
-        f"SELECT visit_day AS day FROM {client.table(DAYS.name)} GROUP BY visit_day"
+        "SELECT visit_day AS day, uniqExactIf(id, id > 0) AS touched"
+        f" FROM {client.table(DAYS.name)} GROUP BY visit_day"
         " HAVING countIf(id = 0) > 0 AND maxIf(seen, id = 0) = uniqExactIf(id, id > 0)"
         " ORDER BY visit_day",
         check=check,
     )
-    return [int(day) for day in found.get("day", ())]
+    pairs = zip(found.get("day", ()), found.get("touched", ()), strict=True)
+    return {int(day): int(touched) for day, touched in pairs}
 
 
 def number_at(collector: int, sequence: int) -> int:

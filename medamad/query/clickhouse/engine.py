@@ -12,6 +12,7 @@ from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
+from medamad.query.clickhouse.left_out import VisitsLeftOut
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.clickhouse.texts import TextsOfWebsites
 from medamad.query.engine import Engine
@@ -44,6 +45,7 @@ class ClickHouseEngine(Engine):
     answered: Callable[[str], None] = lambda _failure: None
     """Called after each question with why it had no answer, "" if it had one. In any thread."""
     _texts: TextsOfWebsites = field(init=False)
+    _visits_left_out: VisitsLeftOut = field(factory=VisitsLeftOut, init=False)
     _is_checked: bool = field(default=False, init=False)
     """Whether the tables have been found to be of this version."""
     _failure: str = field(default="", init=False)
@@ -96,7 +98,14 @@ class ClickHouseEngine(Engine):
         texts = self._texts.of(website, cancellation.check)
         hidden = self.hidden_batches(website)
         return ClickHouseReader(
-            self.client, website, sources, cancellation, texts, rules, hidden=hidden
+            self.client,
+            website,
+            sources,
+            cancellation,
+            texts,
+            rules,
+            hidden=hidden,
+            visits_left_out=self._visits_left_out,
         )
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:

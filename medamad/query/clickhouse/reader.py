@@ -1,6 +1,7 @@
 """The engine over ClickHouse: what `medamad.query.reader` asks for, in SQL."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.buckets import Buckets
+from medamad.query.clickhouse.left_out import MOST_VISITS
 from medamad.query.clickhouse.selection import Selection
 from medamad.query.clickhouse.sql import (
     ALL,
@@ -17,8 +19,10 @@ from medamad.query.clickhouse.sql import (
     Places,
     any_of,
     begun_in,
+    bounds_of,
     during,
     every,
+    on_any_of,
     on_days,
     places_in,
 )
@@ -107,6 +111,58 @@ class ClickHouseReader(WebsiteRows, Reader):
         return [(selected, selected.time_bounds())]
 
     def left_out_by(self, rules: Sequence[Query], table: str, days: Sequence[str]) -> str:
+        either = self._visits_left_out_by(rules, table, days)
+        selecting = [ClickHouseSelected(self, rule, ALWAYS, days) for rule in rules]
+        alone = any_of(each.leaves_out_alone for each in selecting)
+        if table != "visits" and alone != NONE:
+            alone = every((any_of(("visit = 0", self._lacks_first_view())), alone))
+            if table == "events":
+                views = self.of_website("views", *days, alone, final=False, are_all=True)
+                alone = f"view > 0 AND view IN (SELECT view FROM {views})"
+            either.append(f"({alone})")
+        if table == "events":
+            without_view = any_of(each.leaves_out_events for each in selecting)
+            either.append(f"(view = 0 AND {without_view})")
+        return any_of(either)
+
+    def _visits_left_out_by(
+        self, rules: Sequence[Query], table: str, days: Sequence[str]
+    ) -> list[str]:
+        """Return conditions, one of which holds for a row if rules leave its visit out."""
+        first, last = bounds_of(days)
+        settled = {day: n for day, n in self.settled_days.items() if first <= day <= last}
+        if self.visits_left_out is None or self.is_left_out or not settled:
+            return self._find_visits_left_out(rules, days)
+        key = (tuple(rules), self.hidden, self.sources)
+        find = partial(self._visits_left_out_on, rules)
+        visits = self.visits_left_out.on(self.website, key, settled, find)
+        if visits is None:
+            return self._find_visits_left_out(rules, days)
+        known = [self.sets.any_number("visit", visits)]
+        if table == "visits":
+            return known
+        others = (*days, f"NOT {on_any_of([*settled], ALWAYS)}")
+        return known + self._find_visits_left_out(rules, others)
+
+    def _visits_left_out_on(
+        self, rules: Sequence[Query], days: Sequence[int]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return the visits that rules leave out which began on some days, and the day of each."""
+        on_these = on_any_of(days, ALWAYS)
+        left_out = any_of(self._find_visits_left_out(rules, (on_these,)))
+        rows = self.of_website(
+            "views", on_these, "view = visit", left_out, final=False, are_all=True
+        )
+        found = self.run(
+            f"SELECT DISTINCT visit_day AS day, visit FROM {rows} LIMIT {MOST_VISITS + 1}"
+        )
+        return np.asarray(found.get("visit", ()), np.uint64), column_of(found, "day")
+
+    def _find_visits_left_out(self, rules: Sequence[Query], days: Sequence[str]) -> list[str]:
+        """Return conditions, one of which holds for a row if rules leave its visit out.
+
+        They look for these visits, which began on some days.
+        """
         of_first_view, of_any_view = [], []
         for rule in rules:
             within = (*days, *begun_in(rule.period))
@@ -126,18 +182,7 @@ class ClickHouseReader(WebsiteRows, Reader):
                     "views", *days, *is_wanted, wanted, final=False, are_all=True
                 )
                 either.append(f"visit IN (SELECT visit FROM {rows})")
-        selecting = [ClickHouseSelected(self, rule, ALWAYS, days) for rule in rules]
-        alone = any_of(each.leaves_out_alone for each in selecting)
-        if table != "visits" and alone != NONE:
-            alone = every((any_of(("visit = 0", self._lacks_first_view())), alone))
-            if table == "events":
-                views = self.of_website("views", *days, alone, final=False, are_all=True)
-                alone = f"view > 0 AND view IN (SELECT view FROM {views})"
-            either.append(f"({alone})")
-        if table == "events":
-            without_view = any_of(each.leaves_out_events for each in selecting)
-            either.append(f"(view = 0 AND {without_view})")
-        return any_of(either)
+        return either
 
     def _lacks_first_view(self) -> str:
         """Return the condition that there is no first view of a row's visit."""

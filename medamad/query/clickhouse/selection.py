@@ -12,8 +12,11 @@ from medamad.domain.zones import DAY_MS
 from medamad.query.clickhouse.sql import (
     ALL,
     NONE,
+    any_of,
     begun_in,
     begun_on_whole_days,
+    bounds_of,
+    date,
     during,
     every,
     on_any_of,
@@ -207,21 +210,23 @@ class Selection:
         return "events", reader.sets.matching("", Dimension.PROPERTY, mask)
 
     def _days_of_hits(self) -> list[str]:
-        """Return the conditions that a visit began on the days on which those of hits here did."""
+        """Return the conditions that a visit began on days that include those of hits here."""
         if self.period == ALWAYS or not during(self.period):
             return list(self.days)
         key = f"days {self.period.start_ms} {self.period.end_ms}"
         if key not in self._cached:
-            bounds = []
-            for table in ("views", "events"):
-                rows = self._all_rows(table, *during(self.period))
-                found = self.reader.run(
-                    "SELECT min(visit_day) AS first, max(visit_day) AS last, count() AS hits"
-                    f" FROM {rows}"
-                )
-                if found["hits"][0]:
-                    bounds += [int(found["first"][0]), int(found["last"][0])]
-            self._cached[key] = on_days(min(bounds), max(bounds)) if bounds else ["0"]
+            first, last = bounds_of(begun_in(self.period))
+            # Few began on other days than those of the period, and they are soon found.
+            outside = any_of((f"visit_day < {date(first)}", f"visit_day > {date(last)}"))
+            columns = "min(visit_day) AS first, max(visit_day) AS last"
+            rows = " UNION ALL ".join(
+                f"SELECT {columns} FROM {self._all_rows(table, *during(self.period), outside)}"
+                " HAVING count() > 0"
+                for table in ("views", "events")
+            )
+            found = self.reader.run(rows)
+            firsts, lasts = (column_of(found, name).tolist() for name in ("first", "last"))
+            self._cached[key] = on_days(min([first, *firsts]), max([last, *lasts]))
         days: list[str] = self._cached[key]
         return days
 
@@ -263,7 +268,7 @@ class Selection:
     def _settled(self) -> str:
         """The condition that a visit began on a settled day, so that it is a row of `visits`."""
         if "settled" not in self._cached:
-            self._cached["settled"] = on_any_of(self.reader.settled_days, self.period)
+            self._cached["settled"] = on_any_of([*self.reader.settled_days], self.period)
         found: str = self._cached["settled"]
         return found
 

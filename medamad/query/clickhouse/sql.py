@@ -25,6 +25,7 @@ from medamad.storage.dictionary.decode import CodeTexts
 ALL: Final = "1"
 NONE: Final = "0"
 
+_BOUND: Final = re.compile(r"visit_day (>=|<=) toDate\(toUInt16\((\d+)\)\)")
 _SET: Final = re.compile(r"\bset\d+\b")
 
 
@@ -56,6 +57,14 @@ class Sets:
         """Return the condition that a column has a text, which need not be known."""
         name = f"set{len(self._uploads)}"
         self._uploads[name] = Upload({"text": "String"}, {"text": [text]})
+        return f"{column} IN {name}"
+
+    def any_number(self, column: str, numbers: NDArray[np.uint64]) -> str:
+        """Return the condition that a column has one of some numbers."""
+        if not len(numbers):
+            return NONE
+        name = f"set{len(self._uploads)}"
+        self._uploads[name] = Upload({"number": "UInt64"}, {"number": numbers})
         return f"{column} IN {name}"
 
     def used_in(self, statement: str) -> Mapping[str, Upload]:
@@ -103,9 +112,9 @@ def begun_in(period: Period) -> list[str]:
     """Return the conditions that a visit began on a day that is in a period, at least in part."""
     conditions = []
     if period.start_ms is not None:
-        conditions.append(f"visit_day >= {_date(day_of(period.start_ms))}")
+        conditions.append(f"visit_day >= {date(day_of(period.start_ms))}")
     if period.end_ms is not None:
-        conditions.append(f"visit_day <= {_date(day_of(period.end_ms))}")
+        conditions.append(f"visit_day <= {date(day_of(period.end_ms))}")
     return conditions
 
 
@@ -117,15 +126,26 @@ def begun_on_whole_days(period: Period, first: int) -> str:
     # Times before the first day of a `Date` and after the last are on these, too.
     if period.start_ms is not None:
         first = max(first, day_of(period.start_ms + DAY_MS - 1), 1)
-    conditions = [f"visit_day >= {_date(first)}"]
+    conditions = [f"visit_day >= {date(first)}"]
     if period.end_ms is not None:
-        conditions.append(f"visit_day < {_date(day_of(period.end_ms + 1))}")
+        conditions.append(f"visit_day < {date(day_of(period.end_ms + 1))}")
     return every(conditions)
 
 
 def on_days(first: int, last: int) -> list[str]:
     """Return the conditions that a visit began on one of some days."""
-    return [f"visit_day >= {_date(first)}", f"visit_day <= {_date(last)}"]
+    return [f"visit_day >= {date(first)}", f"visit_day <= {date(last)}"]
+
+
+def bounds_of(conditions: Iterable[str]) -> tuple[int, int]:
+    """Return the first and the last day that fulfil conditions of `begun_in` or `on_days`."""
+    first, last = 0, (1 << 16) - 1
+    for operator, day in _BOUND.findall(" ".join(conditions)):
+        if operator == ">=":
+            first = max(first, int(day))
+        else:
+            last = min(last, int(day))
+    return first, last
 
 
 def on_any_of(days: Sequence[int], period: Period) -> str:
@@ -141,11 +161,12 @@ def on_any_of(days: Sequence[int], period: Period) -> str:
             runs[-1][1] = day
         else:
             runs.append([day, day])
-    during_runs = (f"visit_day BETWEEN {_date(start)} AND {_date(end)}" for start, end in runs)
+    during_runs = (f"visit_day BETWEEN {date(start)} AND {date(end)}" for start, end in runs)
     return f"({' OR '.join(during_runs)})" if runs else NONE
 
 
-def _date(day: int) -> str:
+def date(day: int) -> str:
+    """Return a day as SQL has it."""
     return f"toDate(toUInt16({day}))"
 
 

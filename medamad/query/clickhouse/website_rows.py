@@ -11,6 +11,7 @@ from medamad.clickhouse.client import Client
 from medamad.clickhouse.tables import settled_days
 from medamad.domain.dimensions import Dimension, property_text
 from medamad.lookup.referrers import Sources
+from medamad.query.clickhouse.left_out import VisitsLeftOut
 from medamad.query.clickhouse.sql import Sets, every
 from medamad.query.clickhouse.texts import WebsiteTexts
 from medamad.query.request import Cancellation, Query
@@ -35,6 +36,8 @@ class WebsiteRows:
     is_left_out: bool = False
     hidden: frozenset[int] = field(default=frozenset(), kw_only=True)
     """The import batches whose rows do not count: they are not all there, or not any more."""
+    visits_left_out: VisitsLeftOut | None = field(default=None, kw_only=True)
+    """What is known of the visits that the rules leave out."""
     sets: Sets = field()
     _left_out: dict[tuple[str, ...], str] = field(factory=dict, init=False)
     """The condition that a row of a table is left out, by the table and the days of its visit."""
@@ -57,11 +60,11 @@ class WebsiteRows:
         )
 
     @property
-    def settled_days(self) -> Sequence[int]:
-        """The days whose visits are rows of `visits`, ascending."""
+    def settled_days(self) -> Mapping[int, int]:
+        """The days whose visits are rows of `visits`, and how often each was touched; ascending."""
         if "settled" not in self._cached:
             self._cached["settled"] = settled_days(self.client, self.cancellation.check)
-        days: Sequence[int] = self._cached["settled"]
+        days: Mapping[int, int] = self._cached["settled"]
         return days
 
     @property
