@@ -1,6 +1,6 @@
 """The engine over ClickHouse: what `medamad.query.reader` asks for, in SQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Self
 
@@ -142,7 +142,8 @@ class ClickHouseReader(WebsiteRows, Reader):
         if table == "visits":
             return known
         others = (*days, f"NOT {on_any_of([*settled], ALWAYS)}")
-        return known + self._find_visits_left_out(rules, others)
+        more = [rule for rule in rules if not _is_within(settled, (*days, *begun_in(rule.period)))]
+        return known + self._find_visits_left_out(more, others)
 
     def _visits_left_out_on(
         self, rules: Sequence[Query], days: Sequence[int]
@@ -571,6 +572,12 @@ class ClickHouseSelected(Selection, Selected):
         counts = [f"countIf(m{place} < {never}) AS steps{place}" for place in range(len(goals))]
         found = self.reader.run(f"SELECT {', '.join(counts)} FROM {steps}")
         return np.array([int(found[f"steps{place}"][0]) for place in range(len(goals))], np.int64)
+
+
+def _is_within(settled: Container[int], days: Iterable[str]) -> bool:
+    """Return whether all days that fulfil some conditions are settled."""
+    first, last = bounds_of(days)
+    return all(day in settled for day in range(first, last + 1))
 
 
 def _places(found: Found, places: Places) -> NDArray[np.int64]:

@@ -72,9 +72,11 @@ class WebsiteRows:
         """The first day on which a visit began of which there is a view."""
         if "first" not in self._cached:
             rows = self.whole.of_website("views", final=False)
-            self._cached["first"] = int(
-                self.run(f"SELECT min(visit_day) AS day FROM {rows}")["day"][0]
+            # The first row in the table's order is found without reading the others.
+            found = self.run(
+                f"SELECT visit_day AS day FROM {rows} ORDER BY website, visit_day LIMIT 1"
             )
+            self._cached["first"] = next(iter(column_of(found, "day").tolist()), 0)
         day: int = self._cached["first"]
         return day
 
