@@ -455,7 +455,7 @@ def _plain(sql: str) -> str:
 
 def _type(type_: str) -> str:
     """Return a type. Whether a server keeps each text once makes no difference to answers."""
-    return "String" if type_ == TEXT else type_
+    return type_.replace(TEXT, "String")
 
 
 _NONE_THERE: Final = (60, 81)
