@@ -42,6 +42,7 @@ def total_of(selection: Selection) -> Series:
 
     Without filters, they are cached once no view of the period can change.
     """
+    selection.cancellation.check()
     rollups = list(selected_rollups(selection))
     gaps = Gaps(gap for rollup in rollups for gap in rollup.gaps)
     if not selection.filter.matches_all_included:
