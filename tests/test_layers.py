@@ -1,5 +1,4 @@
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -77,6 +76,7 @@ DEFERRED = {
 }
 """The modules below `web` in which, besides Twisted's log, its Deferreds may appear."""
 
+IMPORTS = (ast.Import, ast.ImportFrom)
 FOR_DEFERRED = {"twisted.internet.defer", "twisted.python.failure"}
 
 
@@ -85,17 +85,24 @@ def package_of(path: Path) -> str:
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
-def imports_of(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+def imports_of(path: Path) -> dict[str, bool]:
+    """Return the names that a module imports, and whether at its top."""
+    found: dict[str, bool] = {}
+    nodes: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text("utf-8")), True)]
+    while nodes:
+        node, is_top = nodes.pop()
+        names = [alias.name for alias in node.names] if isinstance(node, IMPORTS) else []
+        if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names = [f"{node.module}.{name}" for name in names]
+        found |= {name: is_top or found.get(name, False) for name in names}
+        is_top = is_top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        nodes += [
+            (child, is_top)
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, ast.expr)
+        ]
+    return found
 
 
 def name_of(path: Path) -> str:
@@ -113,7 +120,7 @@ def test_imports_go_downwards(path: Path) -> None:
         return
     ours = {
         name.split(".")[1] if name.split(".")[1] in _PACKAGES else ""
-        for name in imports_of(parsed(path))
+        for name in imports_of(path)
         if name.split(".")[0] == "medamad"
     }
     assert ours - {package} <= MAY_IMPORT[package]
@@ -122,7 +129,7 @@ def test_imports_go_downwards(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "query").glob("*.py")), ids=name_of)
 def test_what_a_statistic_means_knows_no_engine(path: Path) -> None:
     engine = ("medamad.query.embedded", "medamad.storage.segments")
-    assert not [name for name in imports_of(parsed(path)) if name.startswith(engine)]
+    assert not [name for name in imports_of(path) if name.startswith(engine)]
 
 
 _PACKAGES = {package_of(path) for path in MODULES}
@@ -131,7 +138,7 @@ _PACKAGES = {package_of(path) for path in MODULES}
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_libraries_stay_where_they_belong(path: Path) -> None:
     package = package_of(path)
-    names = set(imports_of(parsed(path)))
+    names = imports_of(path).keys()
     libraries = {".".join(name.split(".")[:2]) for name in names}
     roots = {name.split(".")[0] for name in libraries}
     if package != "storage":
@@ -148,23 +155,10 @@ def test_libraries_stay_where_they_belong(path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(DEFERRED | PROTOCOLS))
 def test_what_may_import_more_does(name: str) -> None:
-    names = imports_of(parsed(ROOT / name))
+    names = imports_of(ROOT / name)
     assert any(one.startswith("twisted.") and "logger" not in one for one in names)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_no_module_takes_the_reactor_at_its_top(path: Path) -> None:
-    tree = parsed(path)
-    inside = {
-        id(child)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for child in ast.walk(node)
-    }
-    at_the_top = [
-        name
-        for node in ast.walk(tree)
-        if id(node) not in inside and isinstance(node, ast.Import | ast.ImportFrom)
-        for name in imports_of(node)
-    ]
-    assert "twisted.internet.reactor" not in at_the_top
+    assert not imports_of(path).get("twisted.internet.reactor", False)
