@@ -203,6 +203,7 @@ def _node(
         """<yandex>
 <profiles><default>
 <connect_timeout_with_failover_ms>200</connect_timeout_with_failover_ms>
+<distributed_ddl_task_timeout>20</distributed_ddl_task_timeout>
 <background_pool_size>4</background_pool_size>
 <log_queries>0</log_queries>
 </default></profiles>
