@@ -222,11 +222,11 @@ def _decode_wire(body: bytes) -> _Load | _Unload | _Custom:
         wire: _Load | _Unload | _Custom = _decoder.decode(body)
     except msgspec.ValidationError as error:
         _raise_for(str(error))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Versions of msgspec differ in which of the two they raise for invalid UTF-8.
+        _check_utf8(body)
         _check_fit(_loosely_decoded(body))
         raise BadRequest("body: expected JSON") from None
-    except UnicodeDecodeError:
-        raise BadRequest("body: expected JSON in UTF-8") from None
     except RecursionError:
         raise BadRequest("body: nested too deeply") from None
     if _NUL in body:
@@ -292,6 +292,14 @@ def _raise_for(message: str) -> NoReturn:
         raise BadRequest("body: expected a JSON object")
     field = place.rstrip("`").partition("[")[0]
     raise BadRequest(f"{field}: {_EXPECTED[field]}")
+
+
+def _check_utf8(body: bytes) -> None:
+    """Raise BadRequest for a body that is not in UTF-8."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadRequest("body: expected JSON in UTF-8") from None
 
 
 def _check_fit(fields: Mapping[str, Any]) -> None:
