@@ -62,8 +62,8 @@ class Root:
 
     @cached_property
     def _routing(self) -> "Routing":
-        # Klein and the tables import werkzeug, which fails if two threads begin with different
-        # modules of it. This waits for what another thread has begun to load of the tables.
+        # Klein and the tables import werkzeug, which fails if two threads load modules of it at
+        # once. This waits for what another thread has begun to load of the tables.
         load_tables()
         # Importing it would take half of the start.
         from medamad.web.routing import Routing  # noqa: PLC0415

@@ -185,25 +185,25 @@ async def test_the_device_cookie_is_for_the_login_below_the_base_path(
 
 def test_routes_load_while_a_hit_loads_what_it_needs() -> None:
     program = """
-import sys, time
-from importlib.abc import MetaPathFinder
-from threading import Thread
+import builtins, time
+from threading import Event, Thread, current_thread
 from medamad.lookup.languages import locale_of
 from medamad.web.app import Root
 
-begun = []
+import_module = builtins.__import__
+begun = Event()
 
-class SlowImports(MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name.startswith("werkzeug"):
-            begun.append(name)
-            time.sleep(0.01)
+def slow_import(name, globals=None, *args, **kwargs):
+    importing = (globals or {}).get("__name__")
+    if importing == "werkzeug.test" and current_thread() is hit and not begun.is_set():
+        begun.set()
+        time.sleep(1)
+    return import_module(name, globals, *args, **kwargs)
 
-sys.meta_path.insert(0, SlowImports())
+builtins.__import__ = slow_import
 hit = Thread(target=locale_of, args=["en-GB"])
 hit.start()
-while not begun:
-    time.sleep(0.001)
+assert begun.wait(60)
 Root(None, None).load()
 hit.join()
 """
