@@ -37,6 +37,7 @@ from support.query.snapshots import (
     snapshot_of,
 )
 
+from medamad.domain.dimensions import SETTLED_MS
 from medamad.domain.zones import day_at, start_of_day
 from medamad.query.period import Period
 from medamad.query.request import Filter, Gap, Gaps, Query
@@ -122,14 +123,13 @@ def put_in_order(views: list[Entry]) -> None:
         view["time_ms"] = time_ms
 
 
-def of_their_day(views: list[Entry], events: list[Entry], zone: ZoneInfo) -> list[Entry]:
-    """Return the events whose view is of the same day, or that have none; the others are gaps."""
-    day_of = {view["id"]: day_at(zone, view["time_ms"] // 1000) for view in views}
-    return [
-        event
-        for event in events
-        if day_of.get(event["view"]) in (None, day_at(zone, event["time_ms"] // 1000))
-    ]
+def put_after_their_views(events: list[Entry], views: list[Entry], chosen: random.Random) -> None:
+    """Let the events of a view come within 25 hours of it, as they do; that may be another day."""
+    loaded_ms = {view["id"]: view["time_ms"] for view in views}
+    for event in events:
+        if event["view"] in loaded_ms:
+            later_ms = chosen.choice((0, chosen.randint(0, SETTLED_MS)))
+            event["time_ms"] = loaded_ms[event["view"]] + later_ms
 
 
 @frozen
@@ -258,8 +258,7 @@ def check(
             if start := instant(dict(query).get("start")):
                 ends_ms.append(microseconds(start) // 1000)
             query.append(("end", traffic.written(max(ends_ms, default=0) + 1000)))
-    if not is_of_views:
-        events = of_their_day(views, events, zone)
+    put_after_their_views(events, views, rng)
     snapshot, days = split(views, events, zone, rng)
     found = result(snapshot, endpoint, query, now_ms=traffic.now_ms)
     without = {gap: found.gaps.days(gap) for gap in Gap}
@@ -369,6 +368,31 @@ def test_conversions_are_a_share_of_the_visits_that_still_have_views(endpoint: s
     snapshot = snapshot_of([kept], [], days=[day])
     (row,) = answer(snapshot, endpoint, [("conversions", "a"), ("goal", "a")])
     assert (row["conversions"], row["conversion_percentage"]) == (1, 1)
+
+
+def test_days_are_gaps_under_a_filter_on_properties_that_their_views_got_after_midnight() -> None:
+    view = RandomTraffic(random.Random(7), MOMENTS[0], "day").views(1)[0]  # noqa: S311
+    views = [{**view, "id": day, "visit": day, "time_ms": day * DAY_MS - 1000} for day in (3, 6)]
+    event = {
+        "time_ms": 6 * DAY_MS + 1000,
+        "view": 6,
+        "of_load": False,
+        "number": 7,
+        "properties": [("plan", "pro")],
+    }
+    of_days = {2: (views[:1], []), 5: (views[1:], []), 6: ([], [event])}
+    days = [
+        MadeDay(number, (number * DAY_MS, (number + 1) * DAY_MS - 1), *hits)
+        for number, hits in of_days.items()
+    ]
+    snapshot = snapshot_of([], [], days=days)
+    # The day after may be outside the period.
+    end = ("end", "1970-01-06T23:59:59Z")
+    for endpoint in ("pages", "browsers", "time", "summary", "hosting"):
+        for query in ([], [end], [end, ("path", view["path"])]):
+            gaps = result(snapshot, endpoint, [*query, ("prop_name", "plan")]).gaps
+            assert gaps.days(Gap.FIGURES) == [5], endpoint
+        assert not result(snapshot, endpoint, [("prop_name", "other")]).gaps.days(Gap.FIGURES)
 
 
 def whole_days(traffic: RandomTraffic, zone: ZoneInfo, name: str) -> list[tuple[str, str]]:

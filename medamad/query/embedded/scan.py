@@ -8,18 +8,26 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import SETTLED_MS, Dimension
 from medamad.query.embedded.loops import NO_COLUMN, PartViews, same_number
-from medamad.query.embedded.view_filter import Candidates, Counted, SelectedViews, ViewFilter
+from medamad.query.embedded.view_filter import (
+    Candidates,
+    Counted,
+    PropertyFilter,
+    SelectedViews,
+    ViewFilter,
+)
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
 from medamad.storage.segments.format import Integers, Segment, SegmentHeader
 from medamad.storage.segments.parts import (
+    NO_TIME,
     EventColumns,
     MergedSegment,
     Part,
     Rollup,
     ViewColumns,
+    enclosing_bounds,
 )
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -151,14 +159,42 @@ class Selection:
         The value is None if only some of its views are selected, or may be: then the result has a
         gap of the kind `gap`, and so if `value_of` returns None.
         """
+        properties, filter_ = self.filter.properties, evolve(self.filter, properties=None)
+        days_ms = None if properties is None else self._days_of_events(properties)
         for rollup in self.rollups_in_period():
             if self.with_durations is not None and rollup.has_durations is not self.with_durations:
                 continue
-            remaining = self.filter.remaining(rollup)
+            first_ms, last_ms = rollup.time_bounds
+            if properties is not None and days_ms is not None and not properties.has_loose(rollup):
+                begin_ms, end_ms = days_ms
+                if not np.any((begin_ms <= last_ms + SETTLED_MS) & (end_ms >= first_ms)):
+                    continue
+            remaining = filter_.remaining(rollup)
             if remaining is None:
                 continue
-            is_whole = remaining.matches_all and self.period.contains(*rollup.time_bounds)
+            is_whole = (
+                properties is None
+                and remaining.matches_all
+                and self.period.contains(first_ms, last_ms)
+            )
             yield rollup, value_of(rollup) if is_whole else None
+
+    def _days_of_events(self, properties: PropertyFilter) -> NDArray[np.int64]:
+        """Return the bounds of the days of rollups that have events which may match, shape (2, n).
+
+        Those of them that views of rollups in the period may have: an event of a view may be of a
+        later day, and is in the rollup of that.
+        """
+        bounds = enclosing_bounds(rollup.time_bounds for rollup in self.rollups_in_period())
+        near = Period(bounds[0], bounds[1] + SETTLED_MS)
+        days = [
+            rollup.event_time_bounds
+            for rollup in self.snapshot.rollups
+            if rollup.event_time_bounds != NO_TIME
+            and not near.is_outside(*rollup.event_time_bounds)
+            and properties.may_match_events(rollup)
+        ]
+        return np.array(days, np.int64).reshape(-1, 2).T
 
     @property
     def left_out(self) -> Gaps:

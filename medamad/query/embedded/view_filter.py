@@ -94,9 +94,15 @@ class PropertyFilter:
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have a matching view, without looking at its views."""
+        return self.may_match_events(part) or self.has_loose(part)
+
+    def may_match_events(self, part: Part | Rollup) -> bool:
+        """Return whether any of a part's events may match."""
         codes = event_codes(part)
-        if codes is None or self.properties.take(codes).any():
-            return True
+        return codes is None or bool(self.properties.take(codes).any())
+
+    def has_loose(self, part: Part | Rollup) -> bool:
+        """Return whether a view of a part may match by events that are not stored with it."""
         loose, bounds = self.loose_views, part.sequence_bounds
         low, high = np.searchsorted(loose, np.array(bounds, np.uint64))
         return bool(low < high or (low < len(loose) and loose[low] in bounds))
