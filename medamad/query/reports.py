@@ -242,7 +242,9 @@ def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
     gaps = sums.gaps | selected[0].left_out
     visits = None
     if query.with_visits or query.conversions or query.order == "visits":
-        visits = joined_visits([visits_of(row) for row in of_rows], visits_of(query).total)
+        # Rollups know the visits of days, but not which of them are in a row.
+        total = visits_of(query, include_rollups=False).total
+        visits = joined_visits([visits_of(row) for row in of_rows], total)
         gaps |= visits.gaps
     visitors = sums.visitors(of_page=query.has_path_filter)
     numbers, names = page_of_rows(

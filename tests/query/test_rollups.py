@@ -370,6 +370,15 @@ def test_conversions_are_a_share_of_the_visits_that_still_have_views(endpoint: s
     assert (row["conversions"], row["conversion_percentage"]) == (1, 1)
 
 
+def test_visits_by_network_are_a_share_of_the_visits_that_still_have_views() -> None:
+    view = RandomTraffic(random.Random(7), MOMENTS[0], "day").views(1)[0]  # noqa: S311
+    gone, kept = ({**view, "id": day, "visit": day, "time_ms": day * DAY_MS} for day in (5, 6))
+    day = MadeDay(5, (5 * DAY_MS, 6 * DAY_MS - 1), [gone], [])
+    snapshot = snapshot_of([kept], [], days=[day])
+    (row,) = answer(snapshot, "hosting", [("visits", "true")])
+    assert (row["visits"], row["visits_percentage"]) == (1, 1)
+
+
 def test_days_are_gaps_under_a_filter_on_properties_that_their_views_got_after_midnight() -> None:
     view = RandomTraffic(random.Random(7), MOMENTS[0], "day").views(1)[0]  # noqa: S311
     views = [{**view, "id": day, "visit": day, "time_ms": day * DAY_MS - 1000} for day in (3, 6)]
