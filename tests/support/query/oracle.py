@@ -37,6 +37,8 @@ from medamad.lookup.languages import language_name, locale_name
 
 Entry = dict[str, Any]
 NO_GOALS: Final = Definitions()
+LONG_AGO: Final = (-(1 << 62), 0)
+"""A time and a number before those of all hits."""
 
 
 def without_goals(query: ParsedQuery) -> ParsedQuery:
@@ -208,7 +210,7 @@ class Oracle:
 
     def _funnel(self, number: str, selected: list[Entry], query: ParsedQuery) -> Entry:
         funnel = self.goals.funnel(number)
-        left = [(views, (0, 0)) for views in self._visits(selected, query.has).values()]
+        left = [(views, LONG_AGO) for views in self._visits(selected, query.has).values()]
         steps: list[Entry] = []
         for goal in map(self.goals.goal, funnel.goals):
             reached = [
