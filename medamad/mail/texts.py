@@ -57,6 +57,7 @@ class Texts:
     confirm_question: str
     unsubscribe_question: str
     gone: str
+    later: str
     test_subject: str
     test: str
 
@@ -128,6 +129,7 @@ _EN: Final = Texts(
     confirm_question="Do you want to get the reports for {websites}?",
     unsubscribe_question="Do you want no more reports for {websites}?",
     gone="There are no reports under this address any more, or not yet. Nothing will be sent.",
+    later="The server cannot store this at the moment. Please try again in a few minutes.",
     test_subject="Test mail from medamad",
     test="Mails from medamad arrive at this address.",
 )
@@ -199,6 +201,7 @@ _DE: Final = Texts(
     confirm_question="Möchten Sie die Berichte für {websites} erhalten?",
     unsubscribe_question="Möchten Sie keine Berichte für {websites} mehr?",
     gone="Unter dieser Adresse gibt es keine Berichte mehr oder noch keine. Es wird nichts gesendet.",
+    later="Der Server kann das zurzeit nicht speichern. Bitte versuchen Sie es in einigen Minuten noch einmal.",
     test_subject="Testmail von medamad",
     test="E-Mails von medamad kommen unter dieser Adresse an.",
 )
@@ -269,6 +272,7 @@ _FR: Final = Texts(
     confirm_question="Voulez-vous recevoir les rapports pour {websites} ?",
     unsubscribe_question="Ne voulez-vous plus de rapports pour {websites} ?",
     gone="Il n’y a plus de rapports à cette adresse, ou pas encore. Rien ne sera envoyé.",
+    later="Le serveur ne peut pas enregistrer cela pour le moment. Veuillez réessayer dans quelques minutes.",
     test_subject="E-mail de test de medamad",
     test="Les e-mails de medamad arrivent à cette adresse.",
 )
@@ -339,6 +343,7 @@ _ES: Final = Texts(
     confirm_question="¿Quiere recibir los informes de {websites}?",
     unsubscribe_question="¿No quiere más informes de {websites}?",
     gone="Ya no hay informes en esta dirección, o todavía no. No se enviará nada.",
+    later="El servidor no puede guardar esto en este momento. Inténtelo de nuevo en unos minutos.",
     test_subject="Correo de prueba de medamad",
     test="Los correos de medamad llegan a esta dirección.",
 )
@@ -409,6 +414,7 @@ _JA: Final = Texts(
     confirm_question="{websites}のレポートを受け取りますか？",
     unsubscribe_question="{websites}のレポートの配信を停止しますか？",
     gone="このアドレスのレポートはすでにないか、まだありません。何も送信されません。",
+    later="サーバーは現在これを保存できません。数分後にもう一度お試しください。",
     test_subject="medamadからのテストメール",
     test="medamadからのメールは、このアドレスに届きます。",
 )
@@ -479,6 +485,7 @@ _ZH: Final = Texts(
     confirm_question="您要接收 {websites} 的报告吗？",
     unsubscribe_question="您不想再接收 {websites} 的报告吗？",
     gone="此地址下已没有报告，或尚无报告。不会发送任何内容。",
+    later="服务器目前无法保存此更改。请几分钟后再试。",
     test_subject="来自 medamad 的测试邮件",
     test="medamad 的邮件可以送达此地址。",
 )

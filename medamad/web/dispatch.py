@@ -135,7 +135,7 @@ class Routes:
                 cors.check_change(request.peer, request.headers, settings)
             if settings.demo and access in (Access.COOKIE, Access.CHANGE, Access.ANNOTATE):
                 raise Forbidden("this is a demonstration: nothing can be changed")
-        if changes and access is not Access.LOGIN:
+        if changes and access not in (Access.LOGIN, Access.FORM):
             self.backend.check_is_primary()
         if request.malformed:
             raise malformed()

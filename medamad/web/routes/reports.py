@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from html import escape
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from attrs import evolve
 from msgspec import UNSET, UnsetType
 
 from medamad.domain.accounts import LANGUAGES, Settings
-from medamad.domain.errors import BadRequest, NotFound
+from medamad.domain.errors import BadRequest, NotFound, Unavailable
 from medamad.domain.subscriptions import (
     LAST_DAY,
     MAX_SUBSCRIPTIONS,
@@ -303,6 +303,20 @@ def ask_to_confirm(call: Call, secret: str) -> Response:
     return _page(texts, _question(call, found, texts.confirm_question), texts.confirm)
 
 
+async def _changed(
+    change: Callable[[Call, str], Awaitable[Response]], call: Call, secret: str
+) -> Response:
+    """Return the page that says what a change has done, or that nothing can be stored now."""
+    try:
+        call.backend.check_is_primary()
+        return await change(call, secret)
+    except Unavailable as error:
+        found = _found(call, secret)
+        texts = TEXTS[found[0][1].language if found else _language(call)]
+        page = _page(texts, texts.later, status=error.status)
+        return evolve(page, headers=(*page.headers, (b"Retry-After", b"%d" % error.retry_after)))
+
+
 async def confirm(call: Call, secret: str) -> Response:
     """Confirm an address; all its reports that are due from now on are sent to it."""
     if not (found := _found(call, secret)):
@@ -350,6 +364,6 @@ def add_pages_to(routes: Routes) -> None:
     """Add the pages, at the root only."""
     path = f"/{FIRST_SEGMENT}/<secret>/"
     routes.add("GET", path + "confirm", ask_to_confirm, Access.FORM)
-    routes.add("POST", path + "confirm", confirm, Access.FORM)
+    routes.add("POST", path + "confirm", partial(_changed, confirm), Access.FORM)
     routes.add("GET", path + "unsubscribe", ask_to_unsubscribe, Access.FORM)
-    routes.add("POST", path + "unsubscribe", unsubscribe, Access.FORM)
+    routes.add("POST", path + "unsubscribe", partial(_changed, unsubscribe), Access.FORM)

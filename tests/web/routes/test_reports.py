@@ -8,6 +8,7 @@ from support.web.daemon_in_memory import NOW, KeptMails, Server
 
 from medamad.accounts.tokens import make_token
 from medamad.domain.accounts import Scope
+from medamad.domain.cluster import ClusterState, OtherCollector
 from medamad.domain.subscriptions import MAX_SUBSCRIPTIONS, Subscription
 from medamad.mail.settings import MailFailed, MailSettings
 
@@ -193,6 +194,26 @@ async def test_unsubscribing_needs_no_login_and_asks_first(
     assert "Rien ne sera envoyé." in text(done)
     again = await visitor.ask("POST", page, body=body, headers=one_click)
     assert (again.status, "Es wird nichts gesendet." in text(again)) == (200, True)
+
+
+@pytest.mark.parametrize("what", ["confirm", "unsubscribe"])
+@pytest.mark.usefixtures("website")
+@pytest_twisted.ensureDeferred
+async def test_a_page_says_that_a_collector_with_a_copy_stores_nothing(
+    server: Server, owner: Browser, visitor: Browser, what: str
+) -> None:
+    await owner.ask("POST", REPORTS, DETAILS | {"language": "fr"})
+    before = only(server)
+    others = {1: OtherCollector("http://192.0.2.1:8080", "timed out")}
+    server.site.backend.cluster = ClusterState(2, primary=1, others=others)
+    answer = await visitor.ask("POST", f"/mail/{before.secret}/{what}", headers=FORM)
+    assert (answer.status, answer.header("Retry-After")) == (503, "10")
+    assert '<html lang="fr">' in text(answer)
+    assert "Le serveur ne peut pas enregistrer cela pour le moment." in text(answer)
+    assert only(server) == before
+    # One that is not known here may be on the primary.
+    answer = await visitor.ask("POST", f"/mail/unknown/{what}", headers=FORM)
+    assert (answer.status, '<html lang="en">' in text(answer)) == (503, True)
 
 
 @pytest.mark.parametrize("what", ["confirm", "unsubscribe"])
