@@ -73,6 +73,7 @@ _CHOICES: Final = {
 }
 _WEBSITES: Final = "websites"
 _OF_WEBSITE: Final = f"{_WEBSITES}[...]"
+_OF_COLLECTOR: Final = "collectors[...]"
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(?P<key>.*)`\Z", re.DOTALL)
 
 
@@ -482,7 +483,7 @@ def _convert(file: Path, content: dict[str, Any]) -> _Document:
             reason, key = str(error), ""
         if key in _CHOICES:
             reason = f"expected one of {', '.join(_CHOICES[key])}"
-        key = _with_website(key, content)
+        key = _with_name(key, content)
         unknown = _UNKNOWN_KEY.match(reason)
         if unknown:
             _check_quoted(file, key, content, unknown["key"])
@@ -509,8 +510,14 @@ def _nearest(section: str, unknown: str) -> str:
     return f"; did you mean {similar[0]}?" if similar else ""
 
 
-def _with_website(key: str, content: Any) -> str:
-    """Return a key with the name of the website in whose table it is."""
+def _with_name(key: str, content: Any) -> str:
+    """Return a key with the name of the website or the number of the collector that it is of."""
+    if _OF_COLLECTOR in key:
+        for number, url in content["cluster"]["collectors"].items():
+            try:
+                msgspec.convert(url, ServerUrl, dec_hook=read_value)
+            except msgspec.ValidationError:
+                return key.replace(_OF_COLLECTOR, f"collectors.{number}")
     if _OF_WEBSITE in key:
         for name, table in content["retention"]["websites"].items():
             try:

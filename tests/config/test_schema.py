@@ -116,6 +116,7 @@ MAIL_HOST = 'expected a hostname such as "mail.example.com", without a port'
 MAIL_ADDRESS = 'expected an address such as "stats@example.com"'
 USER_WITHOUT_TLS = 'user and tls = "off" contradict each other: the password could be read'
 BASE_PATH = 'expected a path such as "/stats", without a slash at its end'
+SERVER_URL = 'expected an address such as "https://clickhouse.example.com:8443"'
 QUOTED = 'expected the name in quotation marks: [retention.websites."a.b.c"]'
 HOSTNAME = 'expected a hostname such as "stats.example.com"'
 ZONE = 'expected a time zone such as "UTC" or "Europe/Berlin"'
@@ -254,6 +255,12 @@ OWN = "is a path of the interface"
             "retention.websites.raw_days",
             HOSTNAME,
         ),
+        (
+            '[cluster.collectors]\n1 = "http://a:8080"\n2 = "b:8080"',
+            "cluster.collectors.2",
+            SERVER_URL,
+        ),
+        ("[cluster.collectors]\n3 = 8080", "cluster.collectors.3", SERVER_URL),
         ("[retention.websites.a.b.c]", "retention.websites.a.b.c", QUOTED),
         ('[retention.websites."a.com".x]', "retention.websites.a.com.x", "unknown key"),
         ("[retention.x.b]\ny = 1", "retention.x", "unknown key"),
