@@ -78,3 +78,10 @@ def test_panels_have_distinct_places_and_titles() -> None:
     ]
     assert len(taken) == len(set(taken))
     assert max(x for x, _ in taken) < 24
+
+
+@pytest.mark.parametrize("name", ["websites", "websites_quiet", "retention_websites_unknown"])
+def test_what_all_collectors_have_in_common_is_not_added_up(name: str) -> None:
+    asked = [query for query in queries() if f"medamad_{name}{{" in query]
+    assert asked
+    assert all(query.startswith("max(") for query in asked)
