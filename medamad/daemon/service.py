@@ -63,7 +63,7 @@ from medamad.storage.compact import compaction_asked
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
 from medamad.storage.environment.owner import check_owner
-from medamad.storage.errors import DamagedStore, StoreError
+from medamad.storage.errors import Damaged, DamagedStore, StoreError
 from medamad.storage.migrations import is_outdated
 from medamad.storage.startup import start_store
 from medamad.storage.store import Store
@@ -216,6 +216,7 @@ class Daemon(Service):
         except DamagedStore as error:
             await self._serve_outage(what_to_do(str(error), data_dir), web_settings, listening)
             return
+        _check_role(store, cluster)
         queries = self._start_pool("queries", QUERY_THREADS, QUERIES_PER_CLIENT)
         accounts = Accounts(
             records=store.account,
@@ -572,6 +573,24 @@ def _started(
         username="" if account is None else account.username,
         login_file=file if file.exists() else None,
     )
+
+
+def _check_role(store: Store, cluster: settings.ClusterSettings | None) -> None:
+    """Raise Conflict if the settings here are another collector's, and there is no way to it.
+
+    What was changed here would be lost with the next copy of these settings.
+    """
+    if cluster is not None and cluster.collectors:
+        return
+    with suppress(Damaged):
+        role = store.role(1 if cluster is None else cluster.collector)
+        if not role.is_primary:
+            raise Conflict(
+                f"cluster.collectors: expected the addresses of all collectors, since this data"
+                f" directory is that of collector {role.collector}, and has a copy of the settings"
+                f" of collector {role.epoch.primary}. To use it alone, make it the primary before,"
+                " by medamad cluster promote"
+            )
 
 
 async def _give_up_on_stall(store: Store, queue: WriteQueue) -> None:

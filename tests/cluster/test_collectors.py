@@ -183,6 +183,25 @@ def test_a_number_is_never_given_twice(lasting: Collectors, tmp_path: Path) -> N
     assert "cluster.collector: this data directory has joined as 4" in done.stderr
 
 
+@pytest.mark.parametrize("is_of_cluster", [False, True])
+def test_what_has_a_copy_of_the_settings_does_not_start_alone(
+    lasting: Collectors, tmp_path: Path, *, is_of_cluster: bool
+) -> None:
+    number = 6 + is_of_cluster
+    late = joining(lasting, number, tmp_path / "late")
+    assert command(late, "join")[0] == 0
+    section, _, _ = late.configuration.partition("secret_file")
+    file = late.folder / "medamad.toml"
+    file.write_text(section if is_of_cluster else "", "utf-8")
+    run = ["run", "--config", str(file), "--data", str(late.data), "--listen", str(late.port)]
+    done = finished_fork(run)
+    assert done.returncode == 1
+    assert "cluster.collectors: expected the addresses of all collectors" in done.stderr
+    assert f"that of collector {number}, and has a copy of the settings of collector 1" in (
+        done.stderr
+    )
+
+
 def test_joining_says_what_is_wrong(lasting: Collectors, tmp_path: Path) -> None:
     late = joining(lasting, 4, tmp_path / "late")
     (late.folder / "secret").write_text("another secret, of thirty-two characters\n")
