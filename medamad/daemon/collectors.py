@@ -529,6 +529,9 @@ class Collectors:
     async def _send(self, number: int, hits: Sequence[bytes]) -> Sequence[str]:
         """Send hits in one message; a collector that does not answer counts as down."""
         epoch, other = self._role.epoch, self._state.others[number]
+        if other.failure:
+            # Since these hits wait for an earlier message, to which there was no answer.
+            raise NotSent(other.failure)
         raw = tuple(map(msgspec.Raw, hits))
         message = PassedHits(self._role.collector, epoch.cluster, raw)
         try:

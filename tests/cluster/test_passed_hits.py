@@ -2,16 +2,20 @@
 
 import csv
 import random
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
-from support.clickhouse.daemon import Collectors, command, durations
+from support.clickhouse.daemon import Collectors, command, durations, initialized
 from support.clickhouse.servers import Server
 from support.daemon import HIT, Client, Daemon, finished, until
 
+from medamad.cluster.peers import Greeted, Greeting, Message, PassedHits
 from medamad.query.reports import STATISTICS
 from medamad.storage.environment.environment import WAITING_HIT, open_to_read
 from medamad.storage.environment.meta import entries
@@ -275,3 +279,69 @@ def test_a_named_visitor_is_counted_here_while_its_collector_is_down(three: Coll
     for number in range(12, 24):
         post(three[1], load(number) | {"visitor": f"name {number}"}, headers)
     until(lambda: len(durations(stored)) == 24)
+
+
+class Hanging(BaseHTTPRequestHandler):
+    """Collector 2, which says nothing more once it was sent hits."""
+
+    passed: list[PassedHits]
+    is_over: threading.Event
+
+    def do_POST(self) -> None:
+        """Answer a greeting, or nothing."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        message: Message = msgspec.msgpack.decode(body, type=Message)
+        if isinstance(message, PassedHits):
+            self.passed.append(message)
+        if self.passed or not isinstance(message, Greeting):
+            self.is_over.wait()
+            return
+        answer = msgspec.msgpack.encode(Greeted(2, message.epoch, None))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+def test_hits_do_not_wait_one_after_the_other_for_a_collector_that_hangs(
+    server: Server, tmp_path: Path
+) -> None:
+    passed: list[PassedHits] = []
+    over = threading.Event()
+    hanging = type("HangingHere", (Hanging,), {"passed": passed, "is_over": over})
+    other = ThreadingHTTPServer(("127.0.0.1", 0), hanging)
+    other.daemon_threads = True
+    threading.Thread(target=other.serve_forever, args=(0.05,), daemon=True).start()
+    daemon = Daemon(tmp_path / "daemon")
+    daemon.folder.mkdir()
+    (daemon.folder / "secret").write_text("a secret of more than thirty-two characters")
+    daemon.configuration = (
+        f'[cluster]\nurls = ["{server.url}"]\ndatabase = "hanging"\nsecret_file = "secret"\n'
+        f'[cluster.collectors]\n1 = "{daemon.base}"\n2 = "http://127.0.0.1:{other.server_port}"\n'
+    )
+    daemon.before = "from medamad.cluster import peers; peers._TIMEOUT_S = 3.0"
+    initialized(daemon)
+    daemon.start()
+    try:
+        until(lambda: '"others":{"2":""}' in status(daemon))
+        leaving = {"e": "unload", "m": 7}
+        sending = [
+            threading.Thread(target=post, args=(daemon, leaving | {"b": f"unknown {number}"}))
+            for number in range(3)
+        ]
+        for thread in sending:
+            thread.start()
+            until(lambda: bool(passed))
+        for thread in sending:
+            thread.join()
+        # Those that arrived after the first were sent to disk when that had no answer.
+        assert [len(message.hits) for message in passed] == [1]
+        assert len(waiting(daemon)) == 3
+    finally:
+        over.set()
+        daemon.kill()
+        other.shutdown()
+        other.server_close()
