@@ -28,7 +28,7 @@ VERSION: Final = 3
 
 _MADE_WITHIN_S: Final = 200.0
 """How long a table may take: servers wait 180 s for the others of a cluster."""
-_LAST_DAY: Final = (1 << 16) - 1
+LAST_DAY: Final = (1 << 16) - 1
 SEQUENCE_BITS: Final = 48
 
 TEXT: Final = "LowCardinality(String)"
@@ -245,12 +245,12 @@ def day_of(time_ms: int) -> int:
 
     It is no local day, so that a row keeps its key when the configured zone changes.
     """
-    return min(max(time_ms // DAY_MS, 0), _LAST_DAY)
+    return min(max(time_ms // DAY_MS, 0), LAST_DAY)
 
 
 def days_of(time_ms: NDArray[np.int64]) -> NDArray[np.uint16]:
     """Return the `day_of` of each time."""
-    return np.clip(time_ms // DAY_MS, 0, _LAST_DAY).astype(np.uint16)
+    return np.clip(time_ms // DAY_MS, 0, LAST_DAY).astype(np.uint16)
 
 
 @frozen

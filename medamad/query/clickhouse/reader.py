@@ -1,6 +1,6 @@
 """The engine over ClickHouse: what `medamad.query.reader` asks for, in SQL."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Self
 
@@ -16,14 +16,14 @@ from medamad.query.clickhouse.selection import Selection
 from medamad.query.clickhouse.sql import (
     ALL,
     NONE,
+    Condition,
+    Days,
     Places,
     any_of,
     begun_in,
-    bounds_of,
     during,
     every,
     on_any_of,
-    on_days,
     places_in,
 )
 from medamad.query.clickhouse.website_rows import (
@@ -110,14 +110,14 @@ class ClickHouseReader(WebsiteRows, Reader):
         selected = evolve(self, rules=(rule,), is_left_out=True).select(Query())
         return [(selected, selected.time_bounds())]
 
-    def left_out_by(self, rules: Sequence[Query], table: str, days: Sequence[str]) -> str:
+    def left_out_by(self, rules: Sequence[Query], table: str, days: Days) -> str:
         either = self._visits_left_out_by(rules, table, days)
-        selecting = [ClickHouseSelected(self, rule, ALWAYS, days) for rule in rules]
+        selecting = [ClickHouseSelected(self, rule, ALWAYS, (days,)) for rule in rules]
         alone = any_of(each.leaves_out_alone for each in selecting)
         if table != "visits" and alone != NONE:
             alone = every((any_of(("visit = 0", self._lacks_first_view())), alone))
             if table == "events":
-                views = self.of_website("views", *days, alone, final=False, are_all=True)
+                views = self.of_website("views", days, alone, final=False, are_all=True)
                 alone = f"view > 0 AND view IN (SELECT view FROM {views})"
             either.append(f"({alone})")
         if table == "events":
@@ -125,24 +125,21 @@ class ClickHouseReader(WebsiteRows, Reader):
             either.append(f"(view = 0 AND {without_view})")
         return any_of(either)
 
-    def _visits_left_out_by(
-        self, rules: Sequence[Query], table: str, days: Sequence[str]
-    ) -> list[str]:
+    def _visits_left_out_by(self, rules: Sequence[Query], table: str, days: Days) -> list[str]:
         """Return conditions, one of which holds for a row if rules leave its visit out."""
-        first, last = bounds_of(days)
-        settled = {day: n for day, n in self.settled_days.items() if first <= day <= last}
+        settled = {day: n for day, n in self.settled_days.items() if days.first <= day <= days.last}
         if self.visits_left_out is None or self.is_left_out or not settled:
-            return self._find_visits_left_out(rules, days)
+            return self._find_visits_left_out(rules, (days,))
         key = (tuple(rules), self.hidden, self.sources)
         find = partial(self._visits_left_out_on, rules)
         visits = self.visits_left_out.on(self.website, key, settled, find)
         if visits is None:
-            return self._find_visits_left_out(rules, days)
+            return self._find_visits_left_out(rules, (days,))
         known = [self.sets.any_number("visit", visits)]
         if table == "visits":
             return known
-        others = (*days, f"NOT {on_any_of([*settled], ALWAYS)}")
-        more = [rule for rule in rules if not _is_within(settled, (*days, *begun_in(rule.period)))]
+        others = (days, f"NOT {on_any_of([*settled], ALWAYS)}")
+        more = [rule for rule in rules if not _is_within(settled, days, begun_in(rule.period))]
         return known + self._find_visits_left_out(more, others)
 
     def _visits_left_out_on(
@@ -159,14 +156,14 @@ class ClickHouseReader(WebsiteRows, Reader):
         )
         return np.asarray(found.get("visit", ()), np.uint64), column_of(found, "day")
 
-    def _find_visits_left_out(self, rules: Sequence[Query], days: Sequence[str]) -> list[str]:
+    def _find_visits_left_out(self, rules: Sequence[Query], days: Sequence[Condition]) -> list[str]:
         """Return conditions, one of which holds for a row if rules leave its visit out.
 
         They look for these visits, which began on some days.
         """
         of_first_view, of_any_view = [], []
         for rule in rules:
-            within = (*days, *begun_in(rule.period))
+            within = (*days, begun_in(rule.period))
             selected = ClickHouseSelected(self, rule, ALWAYS, within)
             if during(rule.period) or not rule.filters_on(VIEW_CONDITIONS):
                 of_first_view.append(selected.begins_left_out)
@@ -188,9 +185,9 @@ class ClickHouseReader(WebsiteRows, Reader):
     def _lacks_first_view(self) -> str:
         """Return the condition that there is no first view of a row's visit."""
         # Only visits of the first days may lack it, since it was past its retention.
-        first = on_days(0, self.first_day + 1)
-        known = self.of_website("views", *first, "view = visit", final=False, are_all=True)
-        return f"({every((*first, f'visit NOT IN (SELECT visit FROM {known})'))})"
+        first = Days(0, self.first_day + 1)
+        known = self.of_website("views", first, "view = visit", final=False, are_all=True)
+        return f"({every((first, f'visit NOT IN (SELECT visit FROM {known})'))})"
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         selected = self.select(query)
@@ -325,7 +322,7 @@ class ClickHouseSelected(Selection, Selected):
         include_rollups: bool = True,  # noqa: ARG002 - there are none
         conversions: Goal | None = None,
     ) -> RowVisits:
-        days = begun_in(self.period)
+        days = [begun_in(self.period)]
         begun = self._count_begun(dimension, with_bounces=with_bounces)
         visits, converted = begun, None
         if dimension is Dimension.PATH:
@@ -377,7 +374,7 @@ class ClickHouseSelected(Selection, Selected):
         for grouping in groupings:
             dimension, among, reached = grouping.dimension, self._among(grouping), ALL
             if grouping.reached is not None:
-                reached = self.reaches(grouping.reached, begun_in(self.period))
+                reached = self.reaches(grouping.reached, [begun_in(self.period)])
             if last == VISITS:
                 found.append(self._count_begun(dimension, among, reached))
                 continue
@@ -398,7 +395,7 @@ class ClickHouseSelected(Selection, Selected):
         self, goal: Goal, groupings: Sequence[FirstViewText]
     ) -> tuple[list[FirstViewAmounts], Gaps]:
         reader = self.reader
-        days = begun_in(self.period)
+        days = [begun_in(self.period)]
         table, condition = self._reaching(goal)
         key = "view" if table == "views" else "event"
         reaching = self._all_rows(table, *days, "visit > 0", condition)
@@ -475,7 +472,7 @@ class ClickHouseSelected(Selection, Selected):
         return ReachedGoals(found, visits, NO_GAPS)
 
     def _of_goal(
-        self, goal: Goal, buckets: Buckets | None, passing: list[str], *, without_view: bool
+        self, goal: Goal, buckets: Buckets | None, passing: list[Condition], *, without_view: bool
     ) -> Conversions:
         reader = self.reader
         table, condition = self._reaching(goal)
@@ -526,7 +523,7 @@ class ClickHouseSelected(Selection, Selected):
     def _count_visits(self, goals: Sequence[Goal], buckets: Buckets | None) -> NDArray[np.int64]:
         """Return the visits by bucket, and those that reached each goal, shape (1 + goals, n)."""
         places = places_in(buckets)
-        days = begun_in(self.period)
+        days = [begun_in(self.period)]
         columns = ["count() AS visits0"]
         columns += [
             f"countIf({self.reaches(goal, days)}) AS visits{number}"
@@ -574,10 +571,10 @@ class ClickHouseSelected(Selection, Selected):
         return np.array([int(found[f"steps{place}"][0]) for place in range(len(goals))], np.int64)
 
 
-def _is_within(settled: Container[int], days: Iterable[str]) -> bool:
+def _is_within(settled: Container[int], *conditions: Days) -> bool:
     """Return whether all days that fulfil some conditions are settled."""
-    first, last = bounds_of(days)
-    return all(day in settled for day in range(first, last + 1))
+    days = Days.in_all(conditions)
+    return all(day in settled for day in range(days.first, days.last + 1))
 
 
 def _places(found: Found, places: Places) -> NDArray[np.int64]:

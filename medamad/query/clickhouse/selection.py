@@ -12,15 +12,15 @@ from medamad.domain.zones import DAY_MS
 from medamad.query.clickhouse.sql import (
     ALL,
     NONE,
+    Condition,
+    Days,
     any_of,
     begun_in,
     begun_on_whole_days,
-    bounds_of,
     date,
     during,
     every,
     on_any_of,
-    on_days,
 )
 from medamad.query.clickhouse.website_rows import WebsiteRows, column_of
 from medamad.query.filters import (
@@ -65,7 +65,7 @@ class Selection:
     reader: WebsiteRows
     query: Query
     period: Period
-    days: Sequence[str] = ()
+    days: Sequence[Condition] = ()
     """Conditions on the day on which the visit of a row began, in a period of all time."""
     view_condition: str = field(init=False)
     """That a view itself matches the filters on views."""
@@ -100,7 +100,7 @@ class Selection:
     def _match_exits(self) -> list[str]:
         return self._conditions(EXIT_FIELDS, "argMax({}, view)")
 
-    def _all_rows(self, table: str, *conditions: str, final: bool = False) -> str:
+    def _all_rows(self, table: str, *conditions: Condition, final: bool = False) -> str:
         """Return rows for a subquery, which finds what rows that count belong to.
 
         They count, too: rules leave out whole visits, and views with their events. So it is only
@@ -151,7 +151,7 @@ class Selection:
         having = self._batches_by_day("visit > 0", *during(whole_days), f"batch IN ({batches})")
         return Gaps((Gap.VISITS, day) for _, day in without - having)
 
-    def _batches_by_day(self, *conditions: str) -> set[tuple[int, int]]:
+    def _batches_by_day(self, *conditions: Condition) -> set[tuple[int, int]]:
         """Return the batches of some views, each with a local day that it has some on."""
         found = self.reader.run(
             f"SELECT DISTINCT batch, toInt64(floor(time_ms / {_SLOT_MS})) AS slot"
@@ -164,13 +164,16 @@ class Selection:
             for day in zone.days_of(int(slot) * _SLOT_MS, int(slot) * _SLOT_MS)
         }
 
-    def _visit_conditions(self) -> list[str]:
+    def _visit_conditions(self) -> list[Condition]:
         """Return the conditions on the visit of a row that it fulfils if the visit matches."""
         if not self._is_of_visits:
             return []
         days = self._days_of_hits()
         begun = self._all_rows("views", *days, "view = visit", *self._entries)
-        conditions = ["visit > 0", *days, f"visit IN (SELECT visit FROM {begun})"]
+        conditions: list[Condition] = [
+            *("visit > 0", *days),
+            f"visit IN (SELECT visit FROM {begun})",
+        ]
         whole = [*self._exits, *self._behaviour(days)]
         if whole:
             rows = self._all_rows("views", *days, "visit > 0", final=True)
@@ -178,7 +181,7 @@ class Selection:
             conditions.append(f"visit IN (SELECT visit FROM {visits})")
         return conditions + [self.reaches(goal, days) for goal in self.query.goals]
 
-    def _behaviour(self, days: Sequence[str]) -> list[str]:
+    def _behaviour(self, days: Sequence[Condition]) -> list[str]:
         """Return the conditions on what a visit that matches consists of, which aggregate views."""
         conditions = [
             _within(sum_of_views, bounds)
@@ -190,12 +193,12 @@ class Selection:
             conditions.append(has_bounced if is_wanted else f"NOT {has_bounced}")
         return conditions
 
-    def _engaged(self, days: Sequence[str]) -> str:
+    def _engaged(self, days: Sequence[Condition]) -> str:
         """Return the visits with an event later than the load of its view."""
         late = self._all_rows("events", *days, "visit > 0", "late")
         return f"SELECT visit FROM {late}"
 
-    def reaches(self, goal: Goal, days: Sequence[str]) -> str:
+    def reaches(self, goal: Goal, days: Sequence[Condition]) -> str:
         """Return the condition that the visit of a row reached a goal; it began on some days."""
         table, condition = self._reaching(goal)
         rows = self._all_rows(table, *days, "visit > 0", condition)
@@ -209,15 +212,15 @@ class Selection:
             return "views", reader.sets.matching("path", Dimension.PATH, mask)
         return "events", reader.sets.matching("", Dimension.PROPERTY, mask)
 
-    def _days_of_hits(self) -> list[str]:
+    def _days_of_hits(self) -> Sequence[Condition]:
         """Return the conditions that a visit began on days that include those of hits here."""
         if self.period == ALWAYS or not during(self.period):
-            return list(self.days)
+            return self.days
         key = f"days {self.period.start_ms} {self.period.end_ms}"
         if key not in self._cached:
-            first, last = bounds_of(begun_in(self.period))
+            days = begun_in(self.period)
             # Few began on other days than those of the period, and they are soon found.
-            outside = any_of((f"visit_day < {date(first)}", f"visit_day > {date(last)}"))
+            outside = any_of((f"visit_day < {date(days.first)}", f"visit_day > {date(days.last)}"))
             columns = "min(visit_day) AS first, max(visit_day) AS last"
             rows = " UNION ALL ".join(
                 f"SELECT {columns} FROM {self._all_rows(table, *during(self.period), outside)}"
@@ -226,14 +229,14 @@ class Selection:
             )
             found = self.reader.run(rows)
             firsts, lasts = (column_of(found, name).tolist() for name in ("first", "last"))
-            self._cached[key] = on_days(min([first, *firsts]), max([last, *lasts]))
-        days: list[str] = self._cached[key]
-        return days
+            self._cached[key] = [Days(min([days.first, *firsts]), max([days.last, *lasts]))]
+        found_days: Sequence[Condition] = self._cached[key]
+        return found_days
 
-    def _own_conditions(self, *, with_properties: bool = True) -> list[str]:
+    def _own_conditions(self, *, with_properties: bool = True) -> list[Condition]:
         """Return the conditions that a view matches all filters."""
         on_view = self._conditions_on_view(with_properties=with_properties)
-        return on_view + self._visit_conditions()
+        return [*on_view, *self._visit_conditions()]
 
     def _conditions_on_view(self, *, with_properties: bool = True) -> list[str]:
         """Return the conditions that a view matches all filters but those on visits."""
@@ -244,19 +247,19 @@ class Selection:
         return conditions
 
     @property
-    def here(self) -> list[str]:
+    def here(self) -> list[Condition]:
         """The conditions that a row is in the period."""
         # What rules leave out is then looked for on few days.
         days = self._days_of_hits() if self.reader.rules else ()
         return [*days, *during(self.period)]
 
-    def _views(self, *conditions: str) -> str:
+    def _views(self, *conditions: Condition) -> str:
         """Return the selected views that also fulfil some conditions."""
         return self.reader.of_website("views", *self.here, *self._own_conditions(), *conditions)
 
-    def _selecting(self) -> list[str]:
+    def _selecting(self) -> list[Condition]:
         """Return the conditions that a visit which began in the period has a selected view."""
-        conditions = [*begun_in(self.period), "visit > 0", *self._visit_conditions()]
+        conditions = [begun_in(self.period), "visit > 0", *self._visit_conditions()]
         if self.query.filters_on(VIEW_CONDITIONS):
             rows = self._all_rows(
                 "views", *self.days, "visit > 0", *during(self.period), *self._conditions_on_view()
@@ -285,7 +288,7 @@ class Selection:
         bounced, is_alone = "", ""
         if with_bounces:
             # To look for the others takes a third of the time of grouping all views by visit.
-            days = [f"NOT {self._settled}", *begun_in(self.period)]
+            days: list[Condition] = [f"NOT {self._settled}", begun_in(self.period)]
             several = self._all_rows("views", *days, "visit > 0", "view > visit")
             others = f"SELECT visit FROM {several} UNION ALL {self._engaged(days)}"
             bounced = ", (views = 1 AND NOT engaged) AS has_bounced"
@@ -305,9 +308,9 @@ class Selection:
         """Return the numbers of the selected visits whose first view fulfils some conditions."""
         return f"(SELECT visit FROM {self._begins('visit', *conditions, are_all=True)})"
 
-    def chosen(self) -> list[str]:
+    def chosen(self) -> list[Condition]:
         """Return the conditions that a row belongs to a selected visit."""
-        here = [*begun_in(self.period), "visit > 0"]
+        here: list[Condition] = [begun_in(self.period), "visit > 0"]
         if self._is_of_visits or self.query.filters_on(VIEW_CONDITIONS):
             return [*here, f"visit IN {self._numbers()}"]
         # To look for each visit takes long. On most days all of them are selected; only of the
@@ -322,7 +325,7 @@ class Selection:
         The period is that of the rule's query; that of the selection has to be without bounds.
         """
         period = self.query.period
-        return every((*begun_in(period), *during(period), *self._selecting()))
+        return every((begun_in(period), *during(period), *self._selecting()))
 
     @property
     def leaves_out_visit(self) -> str:
@@ -364,7 +367,7 @@ class Selection:
         value = "argMax(path, view)" if column == "exit_path" else f"anyIf({column}, view = visit)"
         began_here = during(self.period, "anyIf(time_ms, view = visit)")
         unsettled = f"NOT {self._settled}"
-        late = self._engaged([unsettled, *begun_in(self.period)])
+        late = self._engaged([unsettled, begun_in(self.period)])
         rows.append(
             f"SELECT visit, {_SUMS_OF_VIEWS}, visit IN ({late}) AS engaged, {value} AS {column}"
             f" FROM {of_website('views', unsettled, *selecting, *conditions)}"
@@ -404,7 +407,7 @@ class Selection:
         having = Goal(id="", name="", event=goal.revenue)
         return self._reaching(having)[1]
 
-    def _passing(self) -> tuple[list[str], bool]:
+    def _passing(self) -> tuple[list[Condition], bool]:
         """Return the conditions on a view whose hits convert, and whether hits without one do."""
         query = self.query
         without_view = matches_without_view(query) and not query.has_property_filter
@@ -430,13 +433,12 @@ class Selection:
             without_view=without_view and matches_without_view(self.query),
         )
 
-    def _events_of(self, passing: Iterable[str], *, without_view: bool) -> str:
+    def _events_of(self, passing: Iterable[Condition], *, without_view: bool) -> str:
         """Return the condition that an event's view passes, or that it has none."""
-        conditions = [each for each in passing if each != ALL]
+        conditions = [each for each in passing if str(each) != ALL]
         if not conditions and without_view:
             return ALL
-        of_visit = ("visit", "visit_day")
-        if all(each.startswith(of_visit) for each in conditions):
+        if all(isinstance(each, Days) or each.startswith("visit") for each in conditions):
             passes = every(("view > 0", *conditions))
         else:
             views = self._all_rows("views", *conditions)

@@ -6,7 +6,7 @@ Nothing in a condition is a text: those that match are in sets, which are sent b
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from medamad.clickhouse.client import Upload
 from medamad.clickhouse.native import Values
-from medamad.clickhouse.tables import day_of
+from medamad.clickhouse.tables import LAST_DAY, day_of
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.zones import DAY_MS
 from medamad.query.buckets import Buckets
@@ -25,8 +25,31 @@ from medamad.storage.dictionary.decode import CodeTexts
 ALL: Final = "1"
 NONE: Final = "0"
 
-_BOUND: Final = re.compile(r"visit_day (>=|<=) toDate\(toUInt16\((\d+)\)\)")
 _SET: Final = re.compile(r"\bset\d+\b")
+
+
+@frozen
+class Days:
+    """The condition that a visit began on one of some days, from the first to the last."""
+
+    first: int = 0
+    last: int = LAST_DAY
+
+    @classmethod
+    def in_all(cls, conditions: Iterable["Condition"]) -> "Days":
+        """Return the days that fulfil those of some conditions that are of days."""
+        days = [each for each in conditions if isinstance(each, cls)]
+        first = max((each.first for each in days), default=0)
+        return cls(first, min((each.last for each in days), default=LAST_DAY))
+
+    def __str__(self) -> str:
+        bounds = [f"visit_day >= {date(self.first)}"] if self.first > 0 else []
+        if self.last < LAST_DAY:
+            bounds.append(f"visit_day <= {date(self.last)}")
+        return " AND ".join(bounds) or ALL
+
+
+Condition: TypeAlias = str | Days
 
 
 @define(eq=False)
@@ -86,9 +109,9 @@ class Sets:
         return name
 
 
-def every(conditions: Iterable[str]) -> str:
+def every(conditions: Iterable[Condition]) -> str:
     """Return the condition that all of some hold."""
-    wanted = [each for each in conditions if each != ALL]
+    wanted = [each for each in map(str, conditions) if each != ALL]
     return NONE if NONE in wanted else " AND ".join(wanted) or ALL
 
 
@@ -108,14 +131,10 @@ def during(period: Period, time: str = "time_ms") -> list[str]:
     return conditions
 
 
-def begun_in(period: Period) -> list[str]:
-    """Return the conditions that a visit began on a day that is in a period, at least in part."""
-    conditions = []
-    if period.start_ms is not None:
-        conditions.append(f"visit_day >= {date(day_of(period.start_ms))}")
-    if period.end_ms is not None:
-        conditions.append(f"visit_day <= {date(day_of(period.end_ms))}")
-    return conditions
+def begun_in(period: Period) -> Days:
+    """Return the condition that a visit began on a day that is in a period, at least in part."""
+    first = 0 if period.start_ms is None else day_of(period.start_ms)
+    return Days(first, LAST_DAY if period.end_ms is None else day_of(period.end_ms))
 
 
 def begun_on_whole_days(period: Period, first: int) -> str:
@@ -130,22 +149,6 @@ def begun_on_whole_days(period: Period, first: int) -> str:
     if period.end_ms is not None:
         conditions.append(f"visit_day < {date(day_of(period.end_ms + 1))}")
     return every(conditions)
-
-
-def on_days(first: int, last: int) -> list[str]:
-    """Return the conditions that a visit began on one of some days."""
-    return [f"visit_day >= {date(first)}", f"visit_day <= {date(last)}"]
-
-
-def bounds_of(conditions: Iterable[str]) -> tuple[int, int]:
-    """Return the first and the last day that fulfil conditions of `begun_in` or `on_days`."""
-    first, last = 0, (1 << 16) - 1
-    for operator, day in _BOUND.findall(" ".join(conditions)):
-        if operator == ">=":
-            first = max(first, int(day))
-        else:
-            last = min(last, int(day))
-    return first, last
 
 
 def on_any_of(days: Sequence[int], period: Period) -> str:

@@ -12,7 +12,7 @@ from medamad.clickhouse.tables import settled_days
 from medamad.domain.dimensions import Dimension, property_text
 from medamad.lookup.referrers import Sources
 from medamad.query.clickhouse.left_out import VisitsLeftOut
-from medamad.query.clickhouse.sql import Sets, every
+from medamad.query.clickhouse.sql import Condition, Days, Sets, every
 from medamad.query.clickhouse.texts import WebsiteTexts
 from medamad.query.request import Cancellation, Query
 
@@ -39,7 +39,7 @@ class WebsiteRows:
     visits_left_out: VisitsLeftOut | None = field(default=None, kw_only=True)
     """What is known of the visits that the rules leave out."""
     sets: Sets = field()
-    _left_out: dict[tuple[str, ...], str] = field(factory=dict, init=False)
+    _left_out: dict[tuple[str, Days], str] = field(factory=dict, init=False)
     """The condition that a row of a table is left out, by the table and the days of its visit."""
     _cached: dict[str, Any] = field(factory=dict, init=False)
 
@@ -81,36 +81,35 @@ class WebsiteRows:
         return day
 
     def of_website(
-        self, table: str, *conditions: str, final: bool = True, are_all: bool = False
+        self, table: str, *conditions: Condition, final: bool = True, are_all: bool = False
     ) -> str:
         """Return a table's rows of the website that fulfil some conditions, as SQL has it.
 
         Rows that were sent several times may be there several times unless they are `final`. With
-        `are_all`, rules leave nothing out. Conditions on `visit_day`, which all rows of a visit
-        have in common, spare looking at the rest for what rules leave out.
+        `are_all`, rules leave nothing out. `Days`, which all rows of a visit have in common, spare
+        looking at the rest for what rules leave out.
         """
-        here = [f"website = {self.website}"]
+        here: list[Condition] = [f"website = {self.website}"]
         if self.hidden:
             here.append(f"batch NOT IN ({', '.join(map(str, sorted(self.hidden)))})")
-        days = [each for each in conditions if each.startswith("visit_day ")]
-        counted = [] if are_all else self._counted(table, days)
+        counted = [] if are_all else self._counted(table, Days.in_all(conditions))
         where = every((*here, *conditions, *counted))
         # A duration may be that of an earlier version of a row.
         final = final or "duration_ms" in where
         return f"{self.client.table(table)}{' FINAL' if final else ''} WHERE {where}"
 
-    def left_out_by(self, rules: Sequence[Query], table: str, days: Sequence[str]) -> str:
+    def left_out_by(self, rules: Sequence[Query], table: str, days: Days) -> str:
         """Return the condition that a row of a table is left out by any of some rules.
 
-        `days` are conditions that its `visit_day` fulfils.
+        Its visit began on one of `days`.
         """
         raise NotImplementedError
 
-    def _counted(self, table: str, days: Sequence[str]) -> list[str]:
-        """Return the conditions that a row of a table counts; its `visit_day` fulfils some."""
+    def _counted(self, table: str, days: Days) -> list[str]:
+        """Return the conditions that a row of a table counts; its visit began on some days."""
         if not self.rules:
             return []
-        key = (table, *days)
+        key = (table, days)
         if key not in self._left_out:
             self._left_out[key] = self.left_out_by(self.rules, table, days)
         left_out = self._left_out[key]
