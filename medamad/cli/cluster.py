@@ -137,13 +137,19 @@ def _init(arguments: Namespace) -> int:
 
 
 def _check_servers(config: Config, cluster: ClusterSettings) -> None:
-    """Raise ConfigError unless each server that gets its own tables is named; ClickHouseError."""
+    """Raise ConfigError unless all servers that get their own tables are named; ClickHouseError.
+
+    One that knows no such cluster would get some of the tables.
+    """
     layout = layout_of(cluster)
-    if layout.is_on_cluster or not layout.cluster:
+    if not layout.cluster:
         return
     with closing(client_of(cluster)) as client:
         count = count_servers(client, layout)
-    if count > len(cluster.urls):
+    if not count:
+        reason = f"the servers define no cluster {layout.cluster}"
+        raise ConfigError(config.file or INSTALLED, "cluster.name", reason)
+    if not layout.is_on_cluster and count > len(cluster.urls):
         reason = f"expected all {count} servers of {layout.cluster}, got {len(cluster.urls)}"
         raise ConfigError(config.file or INSTALLED, "cluster.urls", reason)
 

@@ -121,6 +121,21 @@ def test_servers_that_share_nothing_each_get_their_tables(
         assert found["n"].tolist() == [0]
 
 
+@pytest.mark.parametrize("replicated", ["true", "false"])
+def test_a_cluster_that_is_not_defined_gets_no_tables(
+    server: Server, tmp_path: Path, replicated: str
+) -> None:
+    database = f"of_nobody_{replicated}"
+    more = f'database = "{database}"\nname = "nobody"\nreplicated = {replicated}\n'
+    status, _, error = command(with_cluster(tmp_path, server.url, more), "init")
+    assert status == 78
+    assert "cluster.name: the servers define no cluster nobody" in error
+    found = server.client("default").query(
+        f"SELECT count() AS n FROM system.databases WHERE name = '{database}'"
+    )
+    assert found["n"].tolist() == [0]
+
+
 def test_a_date_is_checked(tmp_path: Path) -> None:
     status, _, error = command(Daemon(tmp_path), "resend", "--since", "yesterday")
     assert status == 64
