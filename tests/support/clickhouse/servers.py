@@ -126,7 +126,8 @@ def server_config(tcp_ports: Sequence[int]) -> str:
     )
     return (
         f"<clickhouse><remote_servers><{CLUSTER}>{shards}</{CLUSTER}></remote_servers>"
-        "<mark_cache_size>67108864</mark_cache_size></clickhouse>"
+        "<mark_cache_size>67108864</mark_cache_size>"
+        "<backups><allowed_path>backups</allowed_path></backups></clickhouse>"
     )
 
 
