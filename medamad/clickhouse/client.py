@@ -22,6 +22,8 @@ from medamad.clickhouse.native import Columns, NotNative, Values, decode_blocks,
 
 Parameter: TypeAlias = str | int
 
+_CONNECT_S: Final = 5.0
+"""How long a server may take to accept a connection."""
 _CHECKED_EACH_S: Final = 0.1
 """How often it is asked whether somebody still waits for a result."""
 
@@ -125,7 +127,7 @@ class Connecting:
     ca_file: str | None = None
     """Certificates of further authorities, or of the servers themselves."""
     timeout_s: float = 30.0
-    """How long a server may take to accept a connection, and to answer a statement."""
+    """How long a server may take to answer a statement."""
     max_memory_bytes: int = 8 << 30
     """The memory that a query may take on each server."""
 
@@ -294,11 +296,12 @@ class Client:
         for connection in self._connections(url, at):
             is_new = connection.sock is None
             try:
-                connection.timeout = self.connecting.timeout_s
                 if is_new:
+                    # Of a machine that is off, nothing says that it does not accept it.
+                    connection.timeout = min(_CONNECT_S, self.connecting.timeout_s)
                     connection.connect()
-                else:
-                    connection.sock.settimeout(connection.timeout)
+                connection.timeout = self.connecting.timeout_s
+                connection.sock.settimeout(connection.timeout)
                 connection.request("POST", target, body, sent)
                 response = _response(connection, check)
                 found = response.read()

@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from attrs import define, field
@@ -12,6 +14,7 @@ from support.clickhouse.servers import Server
 from support.clickhouse.tls_proxy import TlsProxy
 from support.daemon import until
 
+from medamad.clickhouse import client as client_module
 from medamad.clickhouse.client import ClickHouseError, Client, Connecting, Refused, Unavailable
 
 REASON = b"there is a reason"
@@ -126,6 +129,26 @@ def test_a_statement_that_takes_too_long_is_not_run_twice(
     # The next one goes to a server that may not hang.
     client.run("SELECT 1")
     assert [each.asked for each in both] == [1 + is_idle, 1]
+
+
+def test_a_machine_that_is_off_is_not_waited_for_as_an_answer_is(
+    both: tuple[StandIn, StandIn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = []
+
+    class Connection(HTTPConnection):
+        def connect(self) -> None:
+            waited.append(self.timeout)
+            if self.port == urlsplit(both[0].url).port:
+                raise TimeoutError
+            super().connect()
+
+    monkeypatch.setattr(client_module, "HTTPConnection", Connection)
+    found = Client(Connecting(urls=[each.url for each in both], timeout_s=70.0))
+    found.run("SELECT 1")
+    found.close()
+    assert [each.asked for each in both] == [0, 1]
+    assert waited == [5.0, 5.0]
 
 
 class Gone(Exception):
