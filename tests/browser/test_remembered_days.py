@@ -1,13 +1,22 @@
 """What a browser keeps of its visits, and what it sends back on later days, in three engines."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from support.browser.engines import ENGINES, Profile, Proxy, is_installed, noting_proxy
+from attrs import frozen
+from support.browser.engines import (
+    ENGINES,
+    Browsing,
+    Profile,
+    Proxy,
+    browsing,
+    is_installed,
+    noting_proxy,
+)
 from support.browser.example_site import Site, served
 from support.daemon import Client, running
 from support.durability.moving_clock import Clock, with_settable_clock
@@ -29,8 +38,8 @@ def profile(request: pytest.FixtureRequest, tmp_path: Path) -> Profile:
 class Days:
     """A browser that visits a website on days that a test chooses."""
 
-    def __init__(self, clock: Clock, proxy: Proxy, site: Site, profile: Profile) -> None:
-        self._clock, self.proxy, self._site, self._profile = clock, proxy, site, profile
+    def __init__(self, clock: Clock, site: Site, browser: Browsing) -> None:
+        self._clock, self._site, self.browser = clock, site, browser
         self._first_midnight = (int(time.time()) // DAY_S + 1) * DAY_S
 
     def visit(self, day: float, *, wrong_by_s: int = 0, path: str = "/") -> dict[str, Any]:
@@ -43,11 +52,15 @@ class Days:
         ahead_ms = (moment + wrong_by_s - time.time()) * 1000
         self._site.tag = (
             f"<script>(now => Date.now = () => now() + {ahead_ms:.0f})(Date.now)</script>"
-            f'<script defer src="{self.proxy.base}/script.js"></script>'
+            f'<script defer src="{self.proxy.base}/script.js"></script>{self.proxy.follow}'
         )
         self.proxy.clear()
-        with self._profile.opened(self._site.address(HOSTNAME, path)):
-            return self.proxy.wait_for_load()
+        self.browser.open(self._site.address(HOSTNAME, path))
+        return self.proxy.wait_for_load()
+
+    @property
+    def proxy(self) -> Proxy:
+        return self.browser.proxy
 
     @property
     def owner(self) -> Client:
@@ -65,9 +78,10 @@ def days_of(profile: Profile, configuration: str) -> Iterator[Days]:
         with_settable_clock(profile.folder, configuration) as clock,
         noting_proxy(clock.daemon.base) as proxy,
         served("") as site,
+        browsing(profile, proxy) as browser,
     ):
         clock.daemon.client().add_website(HOSTNAME)
-        yield Days(clock, proxy, site, profile)
+        yield Days(clock, site, browser)
 
 
 def test_no_date_is_sent_on_a_later_day(profile: Profile) -> None:
@@ -75,9 +89,11 @@ def test_no_date_is_sent_on_a_later_day(profile: Profile) -> None:
         first = days.visit(0.5)
         assert (first["p"], first["q"], first["n"]) == (True, True, 1)
         assert days.dates == [None, None]
+        days.browser.end()
         again = days.visit(0.6)
         assert (again["p"], again["q"], again["n"]) == (False, False, 2)
         assert None not in days.dates
+        days.browser.end()
         later = days.visit(2.5)
         assert (later["p"], later["q"], later["n"]) == (True, True, 1)
         assert days.dates == [None, None]
@@ -107,6 +123,7 @@ def test_a_year_begins_with_the_first_visit(profile: Profile) -> None:
         assert days.visit(0.5)["since"] == "new"
         (of_host,) = (ping for ping in days.proxy.pings if ping.query.startswith("v="))
         assert (of_host.since, of_host.tag) == (None, None)
+        days.browser.end()
         for day, since in ((200.5, "month"), (364.5, "month"), (365.5, "new"), (366.5, "")):
             load = days.visit(day)
             assert load["p"]
@@ -146,38 +163,53 @@ ask();
 </script>"""
 
 
+@frozen
+class Asking:
+    """Pages that ask, in one browser."""
+
+    site: Site
+    browser: Browsing
+
+    def ask(self, hostname: str, *requests: tuple[str, str]) -> Any:
+        """Let a page ask; return the answers and their dates."""
+        proxy = self.browser.proxy
+        named = [(query.format(port=self.site.server_port), cache) for query, cache in requests]
+        page = ASK.format(requests=[list(each) for each in named], base=proxy.base)
+        self.site.contents = {"/blank": page + proxy.follow}
+        proxy.clear()
+        self.browser.open(self.site.address(hostname, "/blank"))
+        return proxy.wait_for_report()
+
+
 @pytest.fixture
-def asking(profile: Profile) -> Iterator[Callable[..., Any]]:
-    """Return a function by which a page asks: it returns the answers and their dates."""
+def asking(profile: Profile) -> Iterator[Asking]:
     if profile.engine == "webkit":
         pytest.skip("it knows no names below localhost")
-    with running(profile.folder) as daemon, noting_proxy(daemon.base) as proxy, served("") as site:
-
-        def ask(hostname: str, *requests: tuple[str, str]) -> Any:
-            named = [(query.format(port=site.server_port), cache) for query, cache in requests]
-            page = ASK.format(requests=[list(each) for each in named], base=proxy.base)
-            site.contents = {"/blank": page}
-            proxy.clear()
-            with profile.opened(site.address(hostname, "/blank")):
-                return proxy.wait_for_report()
-
-        yield ask
+    with (
+        running(profile.folder) as daemon,
+        noting_proxy(daemon.base) as proxy,
+        served("") as site,
+        browsing(profile, proxy) as browser,
+    ):
+        yield Asking(site, browser)
 
 
-def test_a_page_of_another_host_learns_nothing(asking: Callable[..., Any]) -> None:
+def test_a_page_of_another_host_learns_nothing(asking: Asking) -> None:
     """It is of the same site, so it shares the cache of the browser."""
     own, other = "www.shop.localhost", "blog.shop.localhost"
     queries = [f"{form}={own}:{{port}}/a" for form in ("n", "u")]
-    counts = asking(own, *((query, "no-cache") for query in queries for _ in range(2)))
+    counts = asking.ask(own, *((query, "no-cache") for query in queries for _ in range(2)))
     assert [count for count, _ in counts] == ["0", "1"] * 2
     caches = ("force-cache", "default", "no-cache")
-    answers = asking(other, *((query, cache) for query in queries for cache in caches))
+    answers = asking.ask(other, *((query, cache) for query in queries for cache in caches))
     assert answers == [["0", None]] * 6
 
 
-def test_a_page_asks_as_medamas_tracker_does(asking: Callable[..., Any]) -> None:
+def test_a_page_asks_as_medamas_tracker_does(asking: Asking) -> None:
     own = "www.shop.localhost"
     queries = ("root", f"u={own}%3A{{port}}%2Fa")
     for expected in ("0", "1", "1"):
-        answers = asking(own, *((query, "default") for query in queries))
+        answers = asking.ask(own, *((query, "default") for query in queries))
         assert [count for count, _ in answers] == [expected] * 2
+        if expected == "0":
+            asking.browser.end()

@@ -10,7 +10,7 @@ import pytest
 from attrs import frozen
 from playwright.sync_api import Page, expect
 from support.browser.dashboard import PHONE_WIDTH, Dashboard
-from support.browser.engines import Profile, Proxy, noting_proxy
+from support.browser.engines import Browsing, Profile, Proxy, browsing, noting_proxy
 from support.browser.example_site import Site, served
 from support.browser.waiting import comes
 from support.daemon import Client, running
@@ -40,15 +40,15 @@ class Visits:
 
     proxy: Proxy
     owner: Client
-    profile: Profile
+    browser: Browsing
     site: Site
 
     def visit(self, tag: str, path: str = "/") -> None:
         """Open a page with a tag, until its view has been counted."""
-        self.site.tag = tag.format(base=self.proxy.base)
+        self.site.tag = tag.format(base=self.proxy.base) + self.proxy.follow
         before = self.figures["pageviews"]
-        with self.profile.opened(self.site.address(HOSTNAME, path)):
-            comes(lambda: self.figures["pageviews"], before + 1)
+        self.browser.open(self.site.address(HOSTNAME, path))
+        comes(lambda: self.figures["pageviews"], before + 1)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -59,14 +59,19 @@ class Visits:
 
     @property
     def kept(self) -> set[str]:
-        """The paths of the daemon that are in Chromium's cache on disk."""
+        """The paths of the daemon that are in Chromium's cache on disk.
+
+        It ends for that.
+        """
+        self.browser.end()
         # An entry begins with its key: the website by which the cache is divided, and the address.
         base = rb"_dk_\S+ \S+ " + re.escape(self.proxy.base.encode())
         return {
             path.decode()
-            for file in (self.profile.folder / "profile").rglob("Cache_Data/*")
+            for file in (self.browser.profile.folder / "profile").rglob("Cache_Data/*")
             if file.is_file()
             for path in re.findall(base + rb"(/[\w./]+)", file.read_bytes())
+            if path != b"/next"
         }
 
 
@@ -76,10 +81,11 @@ def visits(folder: Path, configuration: str) -> Iterator[Visits]:
         running(folder, configuration=configuration) as daemon,
         noting_proxy(daemon.base) as proxy,
         served("") as site,
+        browsing(Profile("chromium", folder), proxy) as browser,
     ):
         owner = daemon.client()
         owner.add_website(HOSTNAME)
-        yield Visits(proxy, owner, Profile("chromium", folder), site)
+        yield Visits(proxy, owner, browser, site)
 
 
 def test_the_browser_keeps_the_script_alone(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Browsers of three engines as people run them, each with a profile that stays on disk.
 
-They are started with an address and ended; what they do is seen by what they send to the daemon,
-through a proxy that notes it.
+They are started with an address, follow a page's links to others, and are ended; what they do is
+seen by what they send to the daemon, through a proxy that notes it.
 """
 
 import json
@@ -11,15 +11,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 from support.browser.chromium import CHROMIUM, HEADLESS_FLAGS
 from support.browser.visitors import DESKTOP
 from support.daemon import until
@@ -34,6 +35,19 @@ user_pref("datareporting.policy.dataSubmissionEnabled", false);
 user_pref("network.captive-portal-service.enabled", false);
 user_pref("network.connectivity-service.enabled", false);
 user_pref("toolkit.startup.max_resumed_crashes", -1);
+"""
+_FOLLOW: Final = """<script>
+fetch("{base}/next").then((answer) => answer.text()).then((address) => {{
+    const link = document.createElement("a");
+    link.href = address;
+    link.rel = "noreferrer";
+    document.body.append(link);
+    link.click();
+}});
+</script>"""
+"""Follow a link to the next address, which the test says later.
+
+The next page learns nothing of this one, as if the address had been typed in.
 """
 _UNTIL_WRITTEN_S: Final = 1.5
 """In which browsers write their caches to the disk."""
@@ -108,13 +122,17 @@ class Ping:
 
 @define(slots=False)
 class Proxy(ThreadingHTTPServer):
-    """Passes requests on to a daemon and notes pings, hits and what pages report to it."""
+    """Passes requests on to a daemon and notes pings, hits and what pages report to it.
+
+    It tells pages with its `follow` where to go next.
+    """
 
     port: int
     """The daemon's."""
     pings: list[Ping]
     hits: list[dict[str, Any]]
     reports: list[Any]
+    next: SimpleQueue[str]
 
     daemon_threads = True
 
@@ -122,10 +140,20 @@ class Proxy(ThreadingHTTPServer):
     def base(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
+    @property
+    def follow(self) -> str:
+        """What a page has so that its browser can be led on."""
+        return _FOLLOW.format(base=self.base)
+
     def clear(self) -> None:
         """Forget what has been noted."""
         for noted in (self.pings, self.hits, self.reports):
             noted.clear()
+
+    def leave(self) -> None:
+        """Let go what a page of a browser that has ended asked for last."""
+        last, self.next = self.next, SimpleQueue()
+        last.put("")
 
     def wait_for_load(self) -> dict[str, Any]:
         """Return the load that is sent."""
@@ -138,10 +166,44 @@ class Proxy(ThreadingHTTPServer):
         return self.reports[0]
 
 
+@define
+class Browsing:
+    """A browser that opens one address after another, in as few runs as the test wants."""
+
+    profile: Profile
+    proxy: Proxy
+    run: ExitStack = field(factory=ExitStack)
+    is_running: bool = False
+
+    def open(self, address: str) -> None:
+        """Start the browser with an address, or lead it there from a page with `follow`."""
+        if self.is_running:
+            self.proxy.next.put(address)
+        else:
+            self.run.enter_context(self.profile.opened(address))
+            self.is_running = True
+
+    def end(self) -> None:
+        """End the browser; the next address starts it anew."""
+        self.is_running = False
+        self.run.close()
+        self.proxy.leave()
+
+
+@contextmanager
+def browsing(profile: Profile, proxy: Proxy) -> Iterator[Browsing]:
+    """Have a browser, and end it in the end."""
+    browser = Browsing(profile, proxy)
+    try:
+        yield browser
+    finally:
+        browser.end()
+
+
 @contextmanager
 def noting_proxy(base: str) -> Iterator[Proxy]:
     """Run a proxy in front of a daemon."""
-    proxy = Proxy(urlsplit(base).port or 80, [], [], [])
+    proxy = Proxy(urlsplit(base).port or 80, [], [], [], SimpleQueue())
     ThreadingHTTPServer.__init__(proxy, ("127.0.0.1", 0), _Passing)
     thread = Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -159,6 +221,10 @@ class _Passing(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
+        if path == "/next":
+            if address := self.server.next.get():
+                self._respond(200, [("Access-Control-Allow-Origin", "*")], address.encode())
+            return
         if path.endswith("/event/ping"):
             headers = self.headers
             ping = Ping(query, headers["If-Modified-Since"], headers["If-None-Match"])
