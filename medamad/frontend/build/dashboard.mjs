@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { basename, relative, resolve } from "node:path";
 import { build } from "esbuild";
 import { minify } from "terser";
-import { put } from "./files.mjs";
+import { putIn } from "./files.mjs";
 import { icons } from "./icons.mjs";
 import { laterThan } from "./later.mjs";
 import { lucide } from "./lucide.mjs";
@@ -14,8 +14,12 @@ import { sheets } from "./sheets.mjs";
 
 const SOURCE = resolve(import.meta.dirname, "../dashboard");
 
-/** Write the dashboard. Returns the sizes of its files by name, and what the first view loads. */
-export async function buildDashboard(folder) {
+/**
+ * Write the dashboard. `before` is the folder of the build before, if there was one.
+ * Returns the sizes of its files by name, and what the first view loads.
+ */
+export async function buildDashboard(folder, before) {
+  const put = putIn(folder, before);
   const bundled = await build({
     absWorkingDir: SOURCE,
     entryPoints: { main: `${SOURCE}/main.tsx`, theme: `${SOURCE}/theme.ts` },
@@ -37,7 +41,8 @@ export async function buildDashboard(folder) {
   });
   const sizes = new Map();
   for (const file of bundled.outputFiles) {
-    sizes.set(relative(folder, file.path), await put(file.path, await smallest(file)));
+    const path = relative(folder, file.path);
+    sizes.set(path, await put(path, await smallest(file)));
   }
   const outputs = new Map(
     Object.entries(bundled.metafile.outputs).map(([path, output]) => [
@@ -52,9 +57,9 @@ export async function buildDashboard(folder) {
   const style = relative(folder, resolve(SOURCE, outputs.get(main).cssBundle));
   const theme = entry("theme.ts");
   const page = await fill({ main, style, theme, further: scripts.filter((path) => path !== main) });
-  sizes.set("index.html", await put(`${folder}/index.html`, page));
-  sizes.set("share.html", await put(`${folder}/share.html`, shared(page)));
-  sizes.set("icon.svg", await put(`${folder}/icon.svg`, await readFile(`${SOURCE}/icon.svg`)));
+  sizes.set("index.html", await put("index.html", page));
+  sizes.set("share.html", await put("share.html", shared(page)));
+  sizes.set("icon.svg", await put("icon.svg", await readFile(`${SOURCE}/icon.svg`)));
   return { sizes, first: ["index.html", "icon.svg", theme, style, ...scripts] };
 }
 

@@ -1,6 +1,7 @@
 // Reports the sizes, and fails if one exceeds its budget.
 
 import { writeFile } from "node:fs/promises";
+import { COMPRESSION } from "./files.mjs";
 import { FEATURES } from "./tracker.mjs";
 
 /** Bytes, gzipped. */
@@ -28,6 +29,7 @@ export async function report(folder, tracker, dashboard) {
     ...rows.map(({ name, plain, gzip, brotli }) => `| ${name} | ${plain} | ${gzip} | ${brotli} |`),
   ].join("\n");
   const sizes = {
+    compression: COMPRESSION,
     scripts: Object.fromEntries(tracker),
     dashboard: Object.fromEntries(dashboard.sizes),
     first: dashboard.first,

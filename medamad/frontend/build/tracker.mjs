@@ -2,7 +2,7 @@
 
 import { build } from "esbuild";
 import { minify } from "terser";
-import { put } from "./files.mjs";
+import { putIn } from "./files.mjs";
 
 /** The optional features, in the order of a script's name. */
 export const FEATURES = [
@@ -19,19 +19,21 @@ export const FEATURES = [
  * Write NAME.js for every set of features, NAME being their names joined by dots, or "default", and
  * named/NAME.js, which is the same for an address from which the interface is a step farther. In
  * returning/ are those that also report when the visitor was here last, in uncounted/ those that
- * have browsers remember nothing, where visitors are not counted. And write opt-out.js.
+ * have browsers remember nothing, where visitors are not counted. And write opt-out.js. `before` is
+ * the folder of the build before, if there was one.
  * Returns the sizes of the first by name, and of the last.
  */
-export async function buildTracker(folder) {
+export async function buildTracker(folder, before) {
+  const put = putIn(folder, before);
   const sets = Array.from({ length: 2 ** FEATURES.length }, (_, bits) =>
     FEATURES.filter((_feature, place) => bits & (1 << place)),
   );
   const sizes = new Map();
   for (const features of sets) {
     const name = features.join(".") || "default";
-    sizes.set(name, await putScript(folder, name, await compose(features, {})));
-    await putScript(`${folder}/returning`, name, await compose(features, { isReturning: true }));
-    await putScript(`${folder}/uncounted`, name, await compose(features, { isUncounted: true }));
+    sizes.set(name, await putScript(put, "", name, await compose(features, {})));
+    await putScript(put, "returning/", name, await compose(features, { isReturning: true }));
+    await putScript(put, "uncounted/", name, await compose(features, { isUncounted: true }));
   }
   const optOut = await build({
     entryPoints: [`${import.meta.dirname}/../tracker/opt-out.ts`],
@@ -42,13 +44,13 @@ export async function buildTracker(folder) {
     charset: "utf8",
     minify: true,
   });
-  sizes.set("opt-out", await put(`${folder}/opt-out.js`, optOut.outputFiles[0].text));
+  sizes.set("opt-out", await put("opt-out.js", optOut.outputFiles[0].text));
   return sizes;
 }
 
-async function putScript(folder, name, script) {
-  await put(`${folder}/named/${name}.js`, script.replace("'api'", "'../api'"));
-  return await put(`${folder}/${name}.js`, script);
+async function putScript(put, folder, name, script) {
+  await put(`${folder}named/${name}.js`, script.replace("'api'", "'../api'"));
+  return await put(`${folder}${name}.js`, script);
 }
 
 async function compose(features, { isReturning = false, isUncounted = false }) {
