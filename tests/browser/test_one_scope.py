@@ -86,7 +86,7 @@ def test_panels_add_up_to_the_tiles(
     dashboard = dashboard_of(demo)
     asked = _asked(dashboard.page)
     query = filters.format_map({name: urlencode({"": text})[1:] for name, text in values.items()})
-    page = dashboard.open(f"{BUSY}?from={_day(-9)}&to={_day(-3)}&zone=UTC&compare=none&{query}")
+    page = dashboard.turn_to(f"{BUSY}?from={_day(-9)}&to={_day(-3)}&zone=UTC&compare=none&{query}")
     loaded(page)
     names = page.locator(".tile-name").all_inner_texts()
     tiles = {
@@ -98,7 +98,7 @@ def test_panels_add_up_to_the_tiles(
         panel = page.get_by_role("region", name=region, exact=True)
         panel.get_by_role("tab", name=tab, exact=True).click()
         expect(panel.locator(".stale, .skeleton")).to_have_count(0)
-    page.wait_for_load_state("networkidle")
+    expect(page.locator(".stale, .skeleton")).to_have_count(0)
 
     def rows(statistic: str) -> list[dict[str, Any]]:
         """Return all rows of a statistic, as the page has requested it."""
