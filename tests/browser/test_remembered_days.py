@@ -93,7 +93,6 @@ def test_no_date_is_sent_on_a_later_day(profile: Profile) -> None:
         again = days.visit(0.6)
         assert (again["p"], again["q"], again["n"]) == (False, False, 2)
         assert None not in days.dates
-        days.browser.end()
         later = days.visit(2.5)
         assert (later["p"], later["q"], later["n"]) == (True, True, 1)
         assert days.dates == [None, None]
