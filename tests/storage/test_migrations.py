@@ -1,5 +1,6 @@
 """A store of an earlier build is brought up to date, whatever happens meanwhile."""
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -85,17 +86,35 @@ def without_limit(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-async def of_format_10(open_store: OpenStore, without_limit: pytest.MonkeyPatch) -> StoredRows:
-    """Make a store of the first format that is brought up to date; return what it has."""
-    store = open_store(sizes=SIZES)
-    before = stored_rows(store, await filled(store))
-    await store.close()
-    guest = open_as_guest(store.environment.path.parent)
-    with guest.lmdb.begin(write=True) as txn:
-        write_format(txn, guest.databases.meta, 10)
-    guest.close()
+@pytest.fixture(scope="module")
+def of_format_10() -> list[tuple[bytes, StoredRows]]:
+    """The store of the first format that is brought up to date, once a test has made it."""
+    return []
+
+
+@pytest_twisted.async_fixture
+async def before(
+    open_store: OpenStore,
+    without_limit: pytest.MonkeyPatch,
+    of_format_10: list[tuple[bytes, StoredRows]],
+    tmp_path: Path,
+) -> StoredRows:
+    """What a store has that is of the first format that is brought up to date."""
+    if not of_format_10:
+        store = open_store(sizes=SIZES)
+        rows = stored_rows(store, await filled(store))
+        await store.close()
+        guest = open_as_guest(tmp_path / "data")
+        with guest.lmdb.begin(write=True) as txn:
+            write_format(txn, guest.databases.meta, 10)
+        guest.close()
+        of_format_10.append(((tmp_path / "data" / FILE_NAME).read_bytes(), rows))
     without_limit.undo()
-    return before
+    ((content, rows),) = of_format_10
+    shutil.rmtree(tmp_path / "data", ignore_errors=True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / FILE_NAME).write_bytes(content)
+    return rows
 
 
 async def rows_of(open_store: OpenStore) -> StoredRows:
@@ -109,9 +128,8 @@ async def rows_of(open_store: OpenStore) -> StoredRows:
 
 @pytest_twisted.ensureDeferred
 async def test_visits_are_those_of_hits_sent_to_this_build(
-    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
+    open_store: OpenStore, before: StoredRows, tmp_path: Path
 ) -> None:
-    before = await of_format_10(open_store, without_limit)
     assert is_outdated(tmp_path / "data")
     now = await rows_of(open_store)
     assert not is_outdated(tmp_path / "data")
@@ -144,15 +162,15 @@ async def test_a_visit_begins_exactly_24_hours_after_the_one_before(open_store: 
     assert begins == [0, 24, 48]
 
 
+@pytest.mark.usefixtures("before")
 @pytest_twisted.ensureDeferred
 async def test_a_kill_leaves_a_store_that_the_next_start_continues_with(
-    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
+    open_store: OpenStore, tmp_path: Path
 ) -> None:
-    await of_format_10(open_store, without_limit)
     (tmp_path / "whole").mkdir()
     (tmp_path / "whole" / FILE_NAME).write_bytes((tmp_path / "data" / FILE_NAME).read_bytes())
     migrate_store(tmp_path / "whole", MAP_SIZE, no_progress)
-    assert killed("migrate", tmp_path / "data", every=5) == {
+    assert killed("migrate", tmp_path / "data", every=12) == {
         *("visits end after 24 hours", "written", "visits become rows"),
         "visits of merged segments",
     }
@@ -164,22 +182,21 @@ async def test_a_kill_leaves_a_store_that_the_next_start_continues_with(
 
 @pytest_twisted.ensureDeferred
 async def test_without_room_nothing_is_changed(
-    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path
+    open_store: OpenStore, before: StoredRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = await of_format_10(open_store, without_limit)
-    without_limit.setattr(files, "free_bytes", lambda _folder: 1 << 20)
+    monkeypatch.setattr(files, "free_bytes", lambda _folder: 1 << 20)
     with pytest.raises(StoreError, match="1 MiB of the disk are free, to bring this store up"):
         open_store(sizes=SIZES)
     assert is_outdated(tmp_path / "data")
-    without_limit.undo()
+    monkeypatch.undo()
     assert await rows_of(open_store) != before
 
 
+@pytest.mark.usefixtures("before")
 @pytest_twisted.ensureDeferred
 async def test_a_backup_of_an_earlier_store_is_made_and_restored(
-    open_store: OpenStore, without_limit: pytest.MonkeyPatch, tmp_path: Path, backup: Path
+    open_store: OpenStore, tmp_path: Path, backup: Path
 ) -> None:
-    await of_format_10(open_store, without_limit)
     note = make_backup(tmp_path / "data", backup, no_progress, 0)
     assert note.format == "10"
     now = await rows_of(open_store)

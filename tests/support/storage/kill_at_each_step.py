@@ -27,7 +27,7 @@ from medamad.storage.restore import restore
 
 
 def killed(*arguments: object, every: int = 1) -> set[str]:
-    """Kill the work at each of its steps, or at some; return the kinds of steps."""
+    """Kill the work at each of its steps, or at some of each kind; return the kinds of steps."""
     done = subprocess.run(
         [sys.executable, __file__, str(every), *map(str, arguments)],
         capture_output=True,
@@ -39,7 +39,7 @@ def killed(*arguments: object, every: int = 1) -> set[str]:
 
 
 def is_killed(work: Callable[[BackupProgress], object], log: Path, every: int) -> bool:
-    """Work until a step that `log` does not have yet, or some more; add them, and die."""
+    """Work until a step that `log` has not yet, some more if it has its kind; add them, and die."""
     child = os.fork()
     if child == 0:
         known = log.read_text().splitlines()
@@ -48,9 +48,10 @@ def is_killed(work: Callable[[BackupProgress], object], log: Path, every: int) -
         def report(what: str, done: int, _total: int) -> None:
             step = f"{what} {done}"
             if step not in known:
+                is_first = not any(before.startswith(f"{what} ") for before in known)
                 known.append(step)
                 log.write_text("\n".join(known))
-                if len(known) == last:
+                if is_first or len(known) == last:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         work(report)
