@@ -12,9 +12,12 @@ const ITERATIONS = 15;
 const QUALITY = 11;
 const { version } = createRequire(import.meta.url)("@gfx/zopfli/package.json");
 
+/** A shorter file is one block, as compressing finds too, in three times the time. */
+const DIVIDED_BYTES = 2_500;
+
 /** What decides how a content is compressed. */
 export const COMPRESSION =
-  `zopfli ${version}, ${ITERATIONS} iterations; ` +
+  `zopfli ${version}, ${ITERATIONS} iterations, blocks from ${DIVIDED_BYTES} bytes; ` +
   `brotli ${process.versions.brotli}, quality ${QUALITY}`;
 
 /** The folder of the build before if what it compressed can be taken, otherwise undefined. */
@@ -69,7 +72,10 @@ async function compress(content) {
     [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
   };
   return [
-    await gzipAsync(content, { numiterations: ITERATIONS }),
+    await gzipAsync(content, {
+      numiterations: ITERATIONS,
+      blocksplitting: content.length >= DIVIDED_BYTES,
+    }),
     await brotli(content, { params: parameters }),
   ];
 }
