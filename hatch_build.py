@@ -181,7 +181,7 @@ def make_frontend(frontend: Path, made: Path) -> None:
 def sources(frontend: Path) -> Iterator[Path]:
     """Return the files that the front end is made from, in order."""
     for folder, folders, files in os.walk(frontend):
-        folders[:] = sorted(set(folders) - {"node_modules"})
+        folders[:] = sorted(set(folders) - {"node_modules", "tests"})
         yield from (Path(folder, file) for file in sorted(files))
 
 
