@@ -1,28 +1,22 @@
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.boot.machine import Machine, make_root, own_suite
-
-ROOT = Path(__file__).parents[2]
+from support.distributions import released
 
 
 @pytest.fixture(scope="package")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the package, and the same package as an upgrade."""
+    """Return the package of a release, and the same package as an upgrade."""
     out = tmp_path_factory.mktemp("packages")
-    build = [sys.executable, "packaging/deb.py", "--out", str(out)]
-    # So that pip does not fetch what the wheel is built with, which is here already. 0 means none.
-    environ = os.environ | {"PIP_NO_BUILD_ISOLATION": "0"}
-    built = subprocess.run(
-        build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, env=environ
-    )
-    first = Path(built.stdout.strip())
+    release = released(tmp_path_factory.getbasetemp())
+    assert release.ran.returncode == 0, release.ran.stderr
+    (package,) = release.out.glob("*.deb")
+    first = Path(shutil.copyfile(package, out / "first.deb"))
     return first, upgrade(first, out)
 
 
@@ -32,7 +26,7 @@ def upgrade(package: Path, out: Path) -> Path:
     about, packed = out / "about", out / "control.tar.zst"
     subprocess.run(["dpkg-deb", "--control", package, about], check=True)
     control = (about / "control").read_text("utf-8")
-    version = re.compile(r"^(Version: .*-)1$", re.MULTILINE)
+    version = re.compile(r"^(Version: .*-)1(?=~)", re.MULTILINE)
     (about / "control").write_text(version.sub(r"\g<1>2", control), "utf-8")
     subprocess.run(["tar", "--zstd", "-cf", packed, "-C", about, "."], check=True)
     subprocess.run(["ar", "r", second, packed], check=True)
@@ -45,8 +39,8 @@ def machine(
 ) -> Iterator[Machine]:
     root = tmp_path_factory.mktemp("machine") / "root"
     make_root(root, own_suite())
-    for package, name in zip(packages, ("first.deb", "second.deb"), strict=True):
-        package.rename(root / "root" / name)
+    for package in packages:
+        package.rename(root / "root" / package.name)
     machine = Machine(root)
     machine.boot()
     yield machine

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.distributions import LEFT_OUT, ROOT, Built
+from support.distributions import ROOT, Release, commit, release, released
 
 from medamad import __version__
 
@@ -28,31 +28,6 @@ DIGESTS = ("a" * 64, "b" * 64)
 READY = "## {}\n\nThe [first](docs/install.md) version.\n\n## 0.9\n\nNot this.\n"
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def release(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the script of a folder."""
-    return subprocess.run(
-        [sys.executable, "packaging/release", *arguments],
-        cwd=folder,
-        # So that pip does not fetch what the wheel is built with, which is here already.
-        env=os.environ | {"PIP_NO_BUILD_ISOLATION": "0"} | environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def committed(folder: Path) -> Path:
-    git(folder, "init", "--quiet")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message=Release it")
-    return folder
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """Return a repository with no more than a release begins with."""
@@ -62,31 +37,19 @@ def small(tmp_path: Path) -> Path:
     (folder / "medamad/__init__.py").write_text(f'__version__ = "{__version__}"\n', "utf-8")
     (folder / "CHANGELOG.md").write_text(READY.format(__version__), "utf-8")
     (folder / ".gitignore").write_text("dist/\n", "utf-8")
-    return committed(folder)
+    commit(folder)
+    return folder
 
 
-@pytest.fixture(scope="module")
-def copy(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the checkout as a commit of its own, with the front end that was built of it."""
-    folder = tmp_path_factory.mktemp("release") / "medamad"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns("_build", *LEFT_OUT))
-    shutil.copytree(built.sources / "medamad/_build", folder / "medamad/_build")
-    shutil.copyfile(ROOT / ".gitignore", folder / ".gitignore")
-    return committed(folder)
-
-
-@pytest.fixture(scope="module")
-def released(copy: Path) -> subprocess.CompletedProcess[str]:
-    """Build a release, without the Debian package where that cannot be built."""
-    return release(copy, __version__, *([] if shutil.which("dh") else ["python"]))
+@pytest.fixture
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    return released(tmp_path_factory.getbasetemp())
 
 
 @pytest.mark.skipif(shutil.which("dh") is None, reason="debhelper is missing")
-def test_a_release_is_built_and_not_uploaded(
-    copy: Path, released: subprocess.CompletedProcess[str]
-) -> None:
-    out = copy / "dist" / __version__
-    assert (released.stdout, released.returncode) == (f"{out}\n", 0), released.stderr
+def test_a_release_is_built_and_not_uploaded(whole: Release) -> None:
+    out = whole.out
+    assert (whole.ran.stdout, whole.ran.returncode) == (f"{out}\n", 0), whole.ran.stderr
     sources, wheel, package, checksums, notes = sorted(
         out.iterdir(), key=lambda file: (".gz", ".whl", ".deb", "", ".md").index(file.suffix)
     )
@@ -110,20 +73,17 @@ def test_a_release_is_built_and_not_uploaded(
     subprocess.run(["dpkg", "--compare-versions", version, "lt", f"{final}-2"], check=True)
 
 
-def test_the_same_commit_gives_the_same_wheel(
-    copy: Path, released: subprocess.CompletedProcess[str]
-) -> None:
-    assert released.returncode == 0, released.stderr
-    made = [distributions(copy)]
-    ran = release(copy, __version__, "python")
+def test_the_same_commit_gives_the_same_wheel(whole: Release) -> None:
+    assert whole.ran.returncode == 0, whole.ran.stderr
+    made = [distributions(whole.out)]
+    ran = release(whole.copy, __version__, "python")
     assert ran.returncode == 0, ran.stderr
-    made.append(distributions(copy))
+    made.append(distributions(whole.out))
     assert len(made[0]) == 2
     assert made[0] == made[1]
 
 
-def distributions(copy: Path) -> dict[str, bytes]:
-    folder = copy / "dist" / __version__
+def distributions(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.glob("medamad-*")}
 
 
