@@ -59,6 +59,7 @@ from medamad.lookup.robots import is_listed
 from medamad.mail.mailer import Mailer
 from medamad.query.embedded.engine import left_out_finder
 from medamad.query.engine import Engine
+from medamad.query.request import Cancellation, Cancelled
 from medamad.storage.compact import compaction_asked
 from medamad.storage.environment.environment import take_lock
 from medamad.storage.environment.folder import open_to_others
@@ -189,7 +190,7 @@ class Daemon(Service):
         self._log.failure("the configuration was not changed", failure)
 
     def _not_loaded(self, failure: Failure) -> None:
-        if not failure.check(CancelledError):
+        if not failure.check(CancelledError, Cancelled):
             self._log.failure("the first requests will have to load what they need", failure)
 
     async def _serially(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -278,6 +279,7 @@ class Daemon(Service):
         loading = passwords(site.root.load)
         loading.addCallback(lambda _: passwords(site.backend.engine.load))
         loading.addCallback(lambda _: self._watch_alerts(data_dir, site.backend, presence))
+        loading.addCallback(lambda _: self._prepare(site.backend.engine, queries))
         loading.addErrback(self._not_loaded).addBoth(self.loaded)
 
     @asynccontextmanager
@@ -440,6 +442,12 @@ class Daemon(Service):
             self._opened.callback(alerts.stop)
             backend.alerts = alerts
         return backend.alerts
+
+    def _prepare(self, engine: Engine, queries: Pool) -> "Deferred[None]":
+        """Let the engine find what first requests would wait for, beside other queries."""
+        cancellation = Cancellation()
+        self._opened.callback(cancellation.cancel)
+        return queries(partial(engine.prepare, cancellation))
 
     def _report_delivery(self, backend: Backend) -> Callable[[], Awaitable[None]]:
         """Return what mails the reports that are due. It is made once the rest is loaded."""

@@ -35,5 +35,8 @@ class Engine(Protocol):
     def load(self) -> None:
         """Load what the first statistic would have to wait for. May be called in any thread."""
 
+    def prepare(self, cancellation: Cancellation) -> None:
+        """Find what the first statistics of large websites would have to wait for. Any thread."""
+
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""

@@ -2,6 +2,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from medamad.daemon.service import QUERY_THREADS, Started
 from medamad.domain.accounts import Login
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Definitions, Exclusion
+from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.reader import Reader
 from medamad.query.request import Cancellation, Gap, Query
 from medamad.storage.dictionary.decode import WebsiteTexts
@@ -214,6 +216,32 @@ async def test_an_unread_response_does_not_delay_the_stop(tmp_path: Path) -> Non
     assert is_free(tmp_path)
     sender.transport.resumeProducing()
     await sender.lost
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_is_found_for_first_requests_does_not_delay_the_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = threading.Event(), []
+
+    def prepare(_engine: EmbeddedEngine, cancellation: Cancellation) -> None:
+        begun.set()
+        try:
+            while True:
+                cancellation.check()
+                time.sleep(0.001)
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(EmbeddedEngine, "prepare", prepare)
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path), calls)
+    daemon.startService()
+    await calls.first
+    assert await deferToThread(begun.wait, PATIENCE_S)
+    await daemon.stopService()
+    assert ended == [True]
+    assert is_free(tmp_path)
 
 
 @pytest_twisted.ensureDeferred

@@ -58,6 +58,9 @@ class ClickHouseEngine(Engine):
     def load(self) -> None:
         """Load nothing: the start loads all that it needs."""
 
+    def prepare(self, cancellation: Cancellation) -> None:
+        """Find nothing: the server keeps what it needs."""
+
     def read(
         self,
         website: Website,

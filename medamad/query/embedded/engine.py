@@ -1,11 +1,13 @@
 """The engine over the store, for the daemon."""
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from attrs import frozen
 from twisted.logger import Logger
 
+from medamad.domain.errors import NotFound
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
@@ -16,7 +18,7 @@ from medamad.storage.compaction.division import FindLeftOut, LeftOut
 from medamad.storage.store import Store
 
 if TYPE_CHECKING:
-    from medamad.query.reader import Reader
+    from medamad.query.embedded.reader import EmbeddedReader
 
 T = TypeVar("T")
 _log: Final = Logger()
@@ -47,12 +49,20 @@ class EmbeddedEngine(Engine):
         if not isinstance(kernel.LOOPS, kernel.CompiledLoops):
             _log.warn("statistics take longer: there are no compiled loops for this machine")
 
+    def prepare(self, cancellation: Cancellation) -> None:
+        """Find what is cached for the first statistics of large websites."""
+        from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - as in `read`
+
+        for website in self.store.websites.all():
+            with suppress(NotFound):  # deleted meanwhile
+                self.read(website, Sources({}), cancellation, EmbeddedReader.prepare)
+
     def read(
         self,
         website: Website,
         sources: Sources,
         cancellation: Cancellation,
-        report: "Callable[[Reader], T]",
+        report: "Callable[[EmbeddedReader], T]",
         *,
         leaves_out: bool = True,
     ) -> T:

@@ -23,6 +23,7 @@ from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.series import series_of, total_of
 from medamad.query.embedded.view_filter import Counted, ViewFilter
+from medamad.query.embedded.visit_groups import visits_in_groups
 from medamad.query.embedded.visitors import visitors_by_since
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import OPEN_MS, Reader, Selected
@@ -39,7 +40,9 @@ from medamad.query.sums import (
     Tally,
     VisitSums,
 )
+from medamad.query.visit_reports import entry_pages, exit_pages
 from medamad.storage.dictionary.decode import CodeTexts
+from medamad.storage.segments.gathered import GatheredViews
 from medamad.storage.segments.parts import enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -189,6 +192,19 @@ class EmbeddedReader(Reader):
             # What is gathered from it is gathered once.
             return self.snapshot
         return evolve(self.snapshot, rollup_segments=rollups)
+
+    def prepare(self) -> None:
+        """Find what is cached for most statistics of visits, if the website has merged segments.
+
+        That is what their segments have of each other's visits, and the order of its pages.
+        """
+        if not any(segment.members for segment in self.snapshot.segments):
+            return
+        for report in (entry_pages, exit_pages):
+            report(self, Query())
+        for visits in visits_in_groups(self.select(Query()).selection):
+            if isinstance(visits.part, GatheredViews):
+                visits.part.event_times()
 
     @property
     def texts(self) -> CodeTexts:

@@ -1,0 +1,72 @@
+"""What the engine finds after a start, before anybody asks."""
+
+from collections.abc import Callable
+
+import pytest
+import pytest_twisted
+from support.storage.contents import idle
+from support.storage.hits import DAY_MS, NOW_MS, a_view
+
+from medamad.domain.dimensions import Dimension
+from medamad.query.embedded.engine import EmbeddedEngine
+from medamad.query.embedded.reader import EmbeddedReader
+from medamad.query.embedded.scan import divide
+from medamad.query.embedded.visit_sums import FirstViews
+from medamad.query.period import ALWAYS
+from medamad.query.request import Cancellation, Cancelled
+from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.store import Store
+
+OpenStore = Callable[..., Store]
+
+
+def has_sums(snapshot: Snapshot) -> bool:
+    """Return whether the sums of visits by their entry page are cached."""
+    whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    return whole.find_cached(FirstViews(Dimension.PATH)) is not None
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_first_requests_need_of_large_websites_is_found_before(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(sizes=Sizes(chunk_views=2, merged_members=2, counted_from=0))
+    large = await store.add_website("large.example", 1)
+    small = await store.add_website("small.example", 1)
+    await store.add_website("without-hits.example", 1)
+    for website, days in (large, 4), (small, 1):
+        for day in range(days):
+            time_ms = NOW_MS + day * DAY_MS
+            hits = [a_view(website.number, time_ms=time_ms + second * 1000) for second in range(2)]
+            await store.append(hits)
+            await store.maintain(time_ms)
+            await idle(store)
+    await store.maintain(NOW_MS + 9 * DAY_MS)
+    await idle(store)
+    engine = EmbeddedEngine(store)
+    websites = (large, small)
+    merged = [store.read(each, lambda s: any(o.members for o in s.segments)) for each in websites]
+    assert merged == [True, False]
+    cancelled = Cancellation()
+    cancelled.cancel()
+    with pytest.raises(Cancelled):
+        engine.prepare(cancelled)
+    assert not any(store.read(each, has_sums) for each in websites)
+    engine.prepare(Cancellation())
+    assert [store.read(each, has_sums) for each in websites] == [True, False]
+    # What is deleted meanwhile is left out.
+    prepare = EmbeddedReader.prepare
+    prepared = []
+
+    def delete(reader: EmbeddedReader) -> None:
+        partition = store.partitions.find(large.number)
+        assert partition is not None
+        partition.texts.is_deleted = not prepared
+        prepared.append(reader)
+        prepare(reader)
+
+    monkeypatch.setattr(EmbeddedReader, "prepare", delete)
+    engine.prepare(Cancellation())
+    assert len(prepared) == 3
+    await store.close()
