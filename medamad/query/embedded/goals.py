@@ -50,7 +50,7 @@ def _moments(
     if events is not None:
         hits += part.own.event[events].astype(np.int64) - part.sequence[rows].astype(np.int64)
     moments: Moments = time_ms << _NUMBER_BITS
-    moments += np.clip(hits + _EARLY, 0, (1 << _NUMBER_BITS) - 1)
+    moments += np.minimum(np.maximum(hits + _EARLY, 0), (1 << _NUMBER_BITS) - 1)
     return moments
 
 

@@ -531,6 +531,9 @@ class ReachedGoal(Kind):
             return NO_SUMS
         snapshot = groups[0].snapshot
         search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
+        if self.kind == Count():
+            _, visits = LOOPS.count_goals(list(map(search.in_visits, groups)), 1)
+            return VisitSums(np.zeros(1, np.int64), visits[np.newaxis])
 
         def reaching(visits: PartVisits) -> PartVisits:
             what = (ReachedGoal, self.goal)
