@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, product
-from typing import Any
+from itertools import chain, product, zip_longest
+from typing import Any, Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -19,11 +19,12 @@ from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewNumber
 from medamad.domain.goals import Definitions, Funnel, Goal
 from medamad.domain.hits import Event, Hit, Unload
 from medamad.lookup.referrers import Sources
-from medamad.query.embedded import goals
+from medamad.query.embedded import goals, visit_figures
 from medamad.query.embedded.aggregate import tally
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.view_filter import ViewFilter
+from medamad.query.embedded.visit_figures import pages_beside
 from medamad.query.embedded.visit_groups import settled_in, visits_in_groups
 from medamad.query.embedded.visit_sums import (
     Beginnings,
@@ -50,6 +51,7 @@ OpenStore = Callable[..., Store]
 
 MINUTE_MS = 60_000
 FIRST_SEED = 2
+STEPS: Sequence[Literal[1, -1]] = (1, -1)
 KINDS: Sequence[Kind] = (
     FirstViews(Dimension.PATH),
     FirstViews(Dimension.BROWSER),
@@ -307,6 +309,27 @@ def agree_on_goals(period: Period, snapshot: Snapshot) -> None:
                 assert row["revenue"]["sum"] == sum(hour["revenue"]["sum"] for hour in hours)
 
 
+def agree_on_pages_beside(periods: Sequence[Period], snapshot: Snapshot) -> None:
+    """Check which pages come next after a page, and before, view by view."""
+    visits: dict[int, list[EachView]] = {}
+    for visit, view in each_view(snapshot):
+        visits.setdefault(visit, []).append(view)
+    texts = list(snapshot.texts(Dimension.PATH))
+    for period, filters, step in product(periods, ((), FIREFOX), STEPS):
+        selection = select(snapshot, Query(period, filters), NOBODY, Cancellation())
+        selected = {
+            number for views in selection.views() for number in views.part.sequence[views.rows]
+        }
+        exact = [0] * (len(texts) + 1)
+        for views_of_visit in visits.values():
+            in_order = views_of_visit[::step]
+            for view, beside in zip_longest(in_order, in_order[1:]):
+                if texts[view.path] == "/1" and view.number in selected:
+                    exact[-1 if beside is None else beside.path] += 1
+        for _ in range(2):
+            assert pages_beside(selection, "/1", step).tolist() == exact
+
+
 @pytest.mark.parametrize(
     ("seed", "batches"),
     [(FIRST_SEED, 12), *(pytest.param(n, 24, marks=pytest.mark.slow) for n in range(12))],
@@ -365,6 +388,7 @@ async def test_sums_are_those_of_each_visit(open_store: OpenStore, seed: int, ba
         CODES_OF_GOAL.clear()
         CODES_OF_GOAL.update(store.read(website, codes_of_goal))
         compared += store.read(website, partial(agree, periods))
+        store.read(website, partial(agree_on_pages_beside, periods))
         store.read(website, partial(agree_on_views, periods))
         store.read(website, partial(agree_on_goals, periods[1]))
         store.read(website, partial(agree_under_filters, periods[2]))
@@ -428,6 +452,41 @@ async def test_what_arrives_later_changes_what_was_cached(open_store: OpenStore)
 
 
 LONG_VISITS = (Filter("visit_duration", "gte", ("5",)),)
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_comes_next_is_cached_for_merged_segments(open_store: OpenStore) -> None:
+    store = open_store(sizes=Sizes(chunk_views=2, merged_members=2, counted_from=0))
+    website = await store.add_website("example.com", 1)
+    for number in range(12):
+        time_ms, identity = NOW_MS + number * MINUTE_MS, f"{number}".encode()
+        await store.append([a_view(website.number, time_ms=time_ms, identity=identity)])
+    await idle(store)
+    await store.maintain(NOW_MS + 2 * DAY_MS)
+    await idle(store)
+
+    def find(numbers: list[int], snapshot: Snapshot) -> tuple[int, int]:
+        """Return how many views of visits of other numbers there are, and how many are counted."""
+        selection = select(snapshot, Query(), NOBODY, Cancellation())
+        counted, count_beside = 0, visit_figures.count_beside
+
+        def count(selection: Selection, *arguments: Any) -> VisitSums:
+            nonlocal counted
+            counted += sum(len(views.time_ms) for views in selection.views())
+            return count_beside(selection, *arguments)
+
+        with patch.object(visit_figures, "count_beside", count):
+            found = list(visit_figures.cached_beside(selection, np.array(numbers, np.int64), 1))
+        return sum(int(each.visits.sum()) for each in found), counted
+
+    assert store.read(website, partial(find, [])) == (12, 12)
+    views, counted = store.read(website, partial(find, []))
+    assert views == 12
+    assert counted < 12
+    # Other visits may go on elsewhere.
+    assert store.read(website, partial(find, [1])) == (11, 12)
+    assert store.read(website, partial(find, [1])) == (11, counted)
+    await store.close()
 
 
 @pytest_twisted.ensureDeferred

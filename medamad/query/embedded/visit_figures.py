@@ -1,6 +1,8 @@
 """The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
 from typing import Literal
 
 import numpy as np
@@ -19,7 +21,7 @@ from medamad.query.embedded.rollup_visits import (
     visits_by_end,
     with_rollups,
 )
-from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import MASKS
 from medamad.query.embedded.visit_groups import of_whole_visits, visits_in_groups
 from medamad.query.embedded.visit_sums import (
@@ -33,6 +35,7 @@ from medamad.query.embedded.visit_sums import (
     ReachedGoal,
     SeenPages,
     Totals,
+    add_up,
     split_keys,
     sum_visits,
 )
@@ -49,6 +52,7 @@ from medamad.query.sums import (
     VisitSums,
 )
 from medamad.storage.segments.counters import SLOT_MS
+from medamad.storage.segments.parts import Numbers
 
 
 def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
@@ -273,13 +277,51 @@ def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArr
     codes = {**filter_.codes, Dimension.PATH: is_page[: len(others)] & others}
     key = None if filter_.key is None else (filter_.key, pages_beside, path)
     of_page = evolve(selection, filter=evolve(filter_, codes=codes, key=key, tables={}))
+    pieces = [
+        piece
+        for among, left_out in of_whole_visits(of_page)
+        for piece in cached_beside(among, left_out, step)
+    ]
+    return np.roll(add_up(pieces).dense(size + 1).visits, -1)
+
+
+def cached_beside(
+    selection: Selection, left_out: Numbers, step: Literal[1, -1]
+) -> Iterator[VisitSums]:
+    """Return the numbers of `count_beside` in pieces, of which that of merged segments is cached.
+
+    Of other segments, too many visits go on.
+    """
+    filter_, snapshot = selection.filter, selection.snapshot
+    whole, others = divide(snapshot, selection.period, lambda header: header.time_bounds)
+    merged = whole.only(segment for segment in whole.segments if segment.members)
+    if merged.segments and filter_.key is not None and not filter_.is_by_view:
+        apart = (segment for segment in whole.segments if not segment.members)
+        snapshot = evolve(others, segments=(*others.segments, *apart))
+        last = max(segment.header.sequence_bounds[1] for segment in merged.segments)
+        visits = left_out[: left_out.searchsorted(last + 1)]
+        digest = blake2b(visits.tobytes(), digest_size=16).digest()
+        which = (filter_.key, step, digest, filter_.state_of(merged.segments))
+        of_merged = evolve(selection, snapshot=merged)
+        yield merged.cached(which, partial(count_beside, of_merged, left_out, step))
+    yield count_beside(evolve(selection, snapshot=snapshot), left_out, step)
+
+
+def count_beside(selection: Selection, left_out: Numbers, step: Literal[1, -1]) -> VisitSums:
+    """Return how many views come next after selected ones, or before, by their path's code + 1.
+
+    The number under 0 is that of the selected views without such a view. Visits of some numbers,
+    ascending, are left out.
+    """
     parts = []
-    for among, left_out in of_whole_visits(of_page):
-        for candidates in among.all_candidates():
-            part = candidates.part
-            visits = all_visits(among.snapshot, part, left_out)
-            columns, paths = visits.columns, part.codes(Dimension.PATH)
-            views = candidates.views()
-            of_part = ViewsInVisits(views, columns.offsets, columns.spans, paths, visits.chosen)
-            parts.append(of_part)
-    return LOOPS.count_beside(parts, MASKS, step, size)
+    for candidates in selection.all_candidates():
+        part = candidates.part
+        visits = all_visits(selection.snapshot, part, left_out)
+        columns, paths = visits.columns, part.codes(Dimension.PATH)
+        views = candidates.views()
+        of_part = ViewsInVisits(views, columns.offsets, columns.spans, paths, visits.chosen)
+        parts.append(of_part)
+    size = len(selection.snapshot.texts(Dimension.PATH))
+    counts = np.roll(LOOPS.count_beside(parts, MASKS, step, size), 1)
+    codes = np.flatnonzero(counts)
+    return VisitSums(codes, counts[np.newaxis, codes])
