@@ -15,6 +15,7 @@ from medamad.query.embedded.kernel import LOOPS, CompiledLoops, load_loops
 from medamad.query.embedded.loops import (
     ONES,
     CodeTable,
+    CountedViews,
     GoalsInVisits,
     Groups,
     Loops,
@@ -396,12 +397,12 @@ def test_visits_and_their_views_are_added_up_by_code(seed: int, size: int, great
             seen[codes[row]] += 1
     first = VisitsToSum(offsets, chosen, codes, added=added)
     last = VisitsToSum(offsets, chosen, codes, spans)
-    all_views = VisitsToSum(offsets, chosen, codes, repeats=repeats)
     together = VisitsToSum(offsets, chosen, same_number(3))
     for loops in BOTH:
         assert (loops.sum_visits([first, first], 2, 5) == 2 * firsts).all()
         assert (loops.sum_visits([last, last], 0, 5) == 2 * lasts).all()
-        assert loops.count_views([all_views, all_views], 5).tolist() == [2 * each for each in seen]
+        views = CountedViews(loops.mask_visits(offsets, chosen), codes, repeats)
+        assert loops.count_views([views, views], 5).tolist() == [2 * each for each in seen]
         assert loops.sum_visits([together], 0, 4).tolist() == [[0]] * 3 + [[is_chosen.sum()]]
 
 

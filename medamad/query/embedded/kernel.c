@@ -761,16 +761,15 @@ void medamad_mask_visits(const column *offsets, int64_t size, const uint64_t *ch
 
 /* The visits of a part that begin in the rows of a mask, and what they are added up by: codes of views,
    and numbers of visits. With spans, it is the last view of a visit that has its code, which is so many
-   rows after the first. repeats are rows that ascend, of views that do not count. */
+   rows after the first. */
 typedef struct {
     int64_t size, chosen;
-    column offsets, codes, spans, repeats;
-    int64_t repeat_count;
+    column offsets, codes, spans;
     column added[];
 } visits;
 
 static inline const visits *visits_of(const int64_t *parts, int64_t place, int64_t added) {
-    return (const visits *)(parts + place * (11 + 2 * added));
+    return (const visits *)(parts + place * (8 + 2 * added));
 }
 
 #define GATHER(TYPE)                                                                               \
@@ -847,17 +846,24 @@ void medamad_sum_visits(const int64_t *parts, int64_t part_count, int64_t added_
     }
 }
 
-/* Count the codes of the views of the visits, those from size on together. */
-void medamad_count_views(const int64_t *parts, int64_t part_count, int64_t size,
+/* The views of a part in a mask, and their codes. repeats are rows that ascend, of views that do not
+   count. */
+typedef struct {
+    int64_t size, mask;
+    column codes, repeats;
+    int64_t repeat_count;
+} counted;
+
+/* Count the codes of views, those from size on together. */
+void medamad_count_views(const counted *parts, int64_t part_count, int64_t size,
                          int64_t *restrict counts) {
     int64_t rows[64];
     uint64_t codes[64];
-    for (int64_t p = 0; p < part_count; p++) {
-        const visits *part = visits_of(parts, p, 0);
-        const uint64_t *chosen = (const uint64_t *)(intptr_t)part->chosen;
+    for (const counted *part = parts; part < parts + part_count; part++) {
+        const uint64_t *mask = (const uint64_t *)(intptr_t)part->mask;
         int64_t repeat = 0;
         for (int64_t first = 0; first < part->size; first += 64) {
-            uint64_t word = of_visits_at(part->offsets, part->size, first, chosen);
+            uint64_t word = mask[first / 64];
             for (; repeat < part->repeat_count; repeat++) {
                 uint64_t place = number_of(part->repeats, repeat) - (uint64_t)first;
                 if (place >= 64) break;

@@ -23,6 +23,7 @@ from medamad.query.embedded.loops import (
     Batches,
     ChosenVisits,
     CodeTable,
+    CountedViews,
     GoalsInVisits,
     Groups,
     Loops,
@@ -41,7 +42,7 @@ from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
-T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum, GoalsInVisits)
+T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum, CountedViews, GoalsInVisits)
 _BUCKETS: Final = 64
 """The BUCKETS of kernel.c."""
 _SLOTS: Final = 6
@@ -252,11 +253,11 @@ class CompiledLoops:
         total: NDArray[np.int64] = sums.sum(axis=0).reshape(size + 1, 1 + added)
         return total[:-1]
 
-    def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
-        """Count the views of visits by their codes, but for repeats."""
+    def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
+        """Count views by their codes, but for repeats."""
         counts = np.zeros((2, size + 1), np.int64)
 
-        def count(half: int, parts: Sequence[VisitsToSum]) -> None:
+        def count(half: int, parts: Sequence[CountedViews]) -> None:
             described = _described(parts)
             self._library.medamad_count_views(described, len(parts), size, counts[half])
 

@@ -1,6 +1,8 @@
 """What the inner loops of queries take and return, however they run."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from hashlib import blake2b
 from struct import Struct
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias
 
@@ -117,6 +119,11 @@ class RowMask:
     def nbytes(self) -> int:
         """The memory that they take."""
         return self.bits.nbytes
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What is equal for masks of the same rows."""
+        return blake2b(self.bits.tobytes(), digest_size=16).digest()
 
     @classmethod
     def of_none(cls, size: int) -> Self:
@@ -322,8 +329,6 @@ class VisitsToSum:
     codes: Integers
     spans: Integers | None = None
     added: Sequence[NDArray[Any]] = ()
-    repeats: Integers = NO_COLUMN
-    """Rows of views that do not count where all views of the visits do, ascending."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -331,15 +336,31 @@ class VisitsToSum:
     @property
     def described(self) -> bytes:
         """The `visits` of kernel.c."""
-        columns = (self.offsets, self.codes, self.spans, self.repeats)
-        return b"".join(
-            (
-                _BOUNDS.pack(len(self), self.chosen.address),
-                *map(describe_column, columns),
-                _COUNT.pack(len(self.repeats)),
-                *map(describe_column, self.added),
-            )
-        )
+        columns = (self.offsets, self.codes, self.spans, *self.added)
+        described = _BOUNDS.pack(len(self), self.chosen.address)
+        return described + b"".join(map(describe_column, columns))
+
+
+@frozen(eq=False)
+class CountedViews:
+    """The views of a part in a mask, and what they are counted by.
+
+    `codes` has a number for each view. Those in the rows `repeats`, which ascend, do not count.
+    """
+
+    mask: RowMask
+    codes: Integers
+    repeats: Integers
+
+    def __len__(self) -> int:
+        return self.mask.size
+
+    @property
+    def described(self) -> bytes:
+        """The `counted` of kernel.c."""
+        described = _BOUNDS.pack(len(self), self.mask.address)
+        described += describe_column(self.codes) + describe_column(self.repeats)
+        return described + _COUNT.pack(len(self.repeats))
 
 
 @frozen(eq=False)
@@ -427,8 +448,8 @@ class Loops(Protocol):
         Shape (size, 1 + added). Visits with other codes do not count.
         """
 
-    def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
-        """Count the views of visits by their codes 0 to size - 1, but for repeats."""
+    def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
+        """Count views by their codes 0 to size - 1, but for repeats."""
 
     def count_goals(
         self, parts: Sequence[GoalsInVisits], goals: int

@@ -14,6 +14,7 @@ from medamad.query.embedded.loops import (
     Batches,
     ChosenVisits,
     CodeTable,
+    CountedViews,
     GoalsInVisits,
     Groups,
     OwnEvents,
@@ -75,11 +76,11 @@ class NumpyLoops:
             self.add_by_code(part.codes[rows], columns, 0, sums)
         return sums[:-1]
 
-    def count_views(self, parts: Sequence[VisitsToSum], size: int) -> NDArray[np.int64]:
-        """Count the views of visits by their codes, but for repeats."""
+    def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
+        """Count views by their codes, but for repeats."""
         counts = np.zeros(size + 1, np.int64)
         for part in parts:
-            mask = self.mask_visits(part.offsets, part.chosen).unpacked()
+            mask = part.mask.unpacked()
             mask[part.repeats] = False
             codes = np.minimum(part.codes[mask].astype(np.intp), size)
             counts += np.bincount(codes, minlength=size + 1)

@@ -24,7 +24,7 @@ from medamad.domain.goals import Goal
 from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import VisitsToSum, same_number
+from medamad.query.embedded.loops import CountedViews, VisitsToSum, same_number
 from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import greatest_code
 from medamad.query.embedded.visit_groups import (
@@ -468,12 +468,7 @@ class SeenPages(Kind):
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
         parts = [
-            VisitsToSum(
-                visits.columns.offsets,
-                visits.chosen,
-                visits.part.codes(Dimension.PATH),
-                repeats=visits.columns.repeats,
-            )
+            CountedViews(visits.mask(), visits.part.codes(Dimension.PATH), visits.columns.repeats)
             for visits in groups
         ]
         return _used(LOOPS.count_views(parts, _size_of(groups, Dimension.PATH))[:, np.newaxis])

@@ -5,7 +5,7 @@ by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from functools import reduce
+from functools import partial, reduce
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -38,8 +38,6 @@ class PartVisits:
     _visits: ChosenVisits | None = field(default=None, init=False)
     _place_of: NDArray[np.int32] | None = field(default=None, init=False)
     """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
-    _mask: RowMask | None = field(default=None, init=False)
-    """Which views are theirs; None if unknown."""
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -84,10 +82,11 @@ class PartVisits:
         return codes
 
     def mask(self) -> RowMask:
-        """Return which views of the part are theirs."""
-        if self._mask is None:
-            self._mask = LOOPS.mask_visits(self.columns.offsets, self.chosen)
-        return self._mask
+        """Return which views of the part are theirs, which is cached for segments."""
+        find = partial(LOOPS.mask_visits, self.columns.offsets, self.chosen)
+        if not isinstance(self.part, OpenSegment):
+            return find()
+        return self.snapshot.cached_mask(self.part, (PartVisits, self.chosen.digest), find)
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""

@@ -37,8 +37,8 @@ T = TypeVar("T")
 _MASKS_BYTES: Final = 16 << 20
 """What queries cache of the rows of segments.
 
-A bit for each view that matches a filter, and for each that begins a visit which does; and in which
-rows a goal was reached, and when, in twelve bytes.
+A bit for each view that matches a filter, for each that begins a visit which does, and for each of
+the visit's; and in which rows a goal was reached, and when, in twelve bytes.
 
 A filter on the views of 30 days of a website that has a million a day takes half of it.
 """
