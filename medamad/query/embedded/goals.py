@@ -45,10 +45,11 @@ def _moments(
     `views` has the rows of the views and `events` those of the events, None if the views did.
     """
     rows = views.astype(np.intp)
-    hits = sequences_of(part, rows) + 1 - visit_numbers(part, rows)
-    time_ms = part.time_ms[rows] if events is None else part.own.time_ms[events]
-    if events is not None:
-        hits += part.own.event[events].astype(np.int64) - part.sequence[rows].astype(np.int64)
+    if events is None:
+        numbers, time_ms = sequences_of(part, rows), part.time_ms[rows]
+    else:
+        numbers, time_ms = part.own.event[events].astype(np.int64), part.own.time_ms[events]
+    hits = numbers + 1 - visit_numbers(part, rows)
     moments: Moments = time_ms << _NUMBER_BITS
     moments += np.minimum(np.maximum(hits + _EARLY, 0), (1 << _NUMBER_BITS) - 1)
     return moments

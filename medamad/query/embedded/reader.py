@@ -204,6 +204,8 @@ class EmbeddedReader(Reader):
             report(self, Query())
         for visits in visits_in_groups(self.select(Query()).selection):
             if isinstance(visits.part, GatheredViews):
+                visits.part.codes(Dimension.PATH)
+                visits.part.events()
                 visits.part.event_times()
 
     @property
