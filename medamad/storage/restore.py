@@ -41,9 +41,11 @@ from medamad.storage.environment.folder import (
     make_folder,
     remove_unfinished,
 )
-from medamad.storage.environment.meta import META, read_number, refusal, write_number
+from medamad.storage.environment.meta import MARKS, META, read_number, refusal, write_number
 from medamad.storage.environment.owner import as_invoker
 from medamad.storage.errors import NoBackup
+from medamad.storage.import_batches import LAST_BATCH
+from medamad.storage.websites import LAST_NUMBER
 
 _PLACING: Final = "putting it in place"
 _ROOM_BYTES: Final = 64 << 20
@@ -124,10 +126,12 @@ def _check_room(directory: Path, note: Note) -> None:
 
 
 def _make_ready(new: Path, note: Note) -> None:
-    """Delete the logins, advance the sequence number, and sync the file.
+    """Delete the logins, advance the numbers, and sync the file.
 
     The next hits get numbers far beyond the backup's, so that hits which the replaced store has
-    counted since are not mistaken for them when they are imported.
+    counted since are not mistaken for them when they are imported. So do the next websites and
+    imports of a collector, since the cluster has the rows of those that were added since. None of
+    them was given more numbers than there are seconds.
     """
     env = open_lmdb(new, note.bytes + 2 * _ROOM_BYTES)
     try:
@@ -136,6 +140,10 @@ def _make_ready(new: Path, note: Note) -> None:
             meta = env.open_db(META, txn=txn, create=False)
             gap = (1 + secrets.randbelow(_GAPS)) << _GAP_BITS
             write_number(txn, meta, _SEQUENCE, read_number(txn, meta, _SEQUENCE) + gap)
+            if txn.get(MARKS, db=meta) is not None:
+                for name in (LAST_NUMBER, LAST_BATCH):
+                    last = max(read_number(txn, meta, name), int(time.time()))
+                    write_number(txn, meta, name, last)
         keep_room(env, new)
     except lmdb.Error as error:
         raise NoBackup(f"not a store of medamad: {error}") from error

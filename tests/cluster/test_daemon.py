@@ -210,6 +210,28 @@ def test_statistics_are_unavailable_while_a_shard_is_down(tmp_path: Path) -> Non
             daemon.stop()
 
 
+def test_no_website_gets_hits_of_one_that_a_backup_lacks(daemon: Daemon, tmp_path: Path) -> None:
+    initialized(daemon)
+    daemon.start()
+    client = daemon.client()
+    client.add_website("early.example")
+    backup = str(tmp_path / "backup")
+    assert finished("backup", daemon.data, backup).returncode == 0
+    client.add_website("example.com")
+    browse(daemon)
+    summary = "/api/website/example.com/summary"
+    until(lambda: client.get(summary)["current"]["pageviews"] == 15)
+    daemon.stop()
+    assert finished("restore", daemon.data, backup).returncode == 0
+    daemon.start()
+    client = daemon.client()
+    client.add_website("example.com")
+    assert client.get(summary)["current"]["pageviews"] == 0
+    browse(daemon)
+    until(lambda: client.get(summary)["current"]["pageviews"] == 15)
+    daemon.stop()
+
+
 def test_retention_is_that_of_what_the_cluster_has(daemon: Daemon) -> None:
     initialized(daemon)
     daemon.start()

@@ -1,6 +1,7 @@
 """A restored store replaces the previous one, which is kept."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from support.storage.kill_at_each_step import killed
 from medamad.storage.backup import no_progress
 from medamad.storage.environment.environment import FILE_NAME, open_as_guest
 from medamad.storage.environment.folder import PRESENCE_NAME
+from medamad.storage.environment.meta import read_number
 from medamad.storage.errors import StoreInUse
+from medamad.storage.import_batches import LAST_BATCH
 from medamad.storage.restore import restore
 from medamad.storage.store import Store
 from medamad.storage.wal.records import RecordKind, sound_rows
@@ -69,6 +72,30 @@ async def test_no_hit_gets_the_number_of_one_that_the_replaced_store_counted(
     await again.close()
     assert len(numbers("data")) == len(numbers("again")) == 9
     assert len(numbers("data") & numbers("again")) == 3
+
+
+@pytest.mark.parametrize("spool_hours", [0, 72])
+@pytest_twisted.ensureDeferred
+async def test_no_website_or_import_gets_a_number_that_the_cluster_may_have_rows_of(
+    open_store: OpenStore, tmp_path: Path, backup: Path, spool_hours: int
+) -> None:
+    store = open_store(spool_hours=spool_hours)
+    await store.add_website("example.com", 1)
+    # Has committed its marks by now.
+    back_up_of(store, backup)
+    began = int(time.time())
+    await store.add_website("later.example", 1)
+    await store.close()
+    restore(backup, tmp_path / "data", no_progress)
+    store = open_store(spool_hours=spool_hours)
+    added = await store.add_website("other.example", 1)
+    with store.environment.reading() as txn:
+        last_import = read_number(txn, store.environment.databases.meta, LAST_BATCH)
+    await store.close()
+    if spool_hours:
+        assert min(added.number, last_import + 1) > began
+    else:
+        assert (added.number, last_import) == (2, 0)
 
 
 @pytest_twisted.ensureDeferred
