@@ -66,6 +66,9 @@ class Oracle:
         for view in self.views:
             # A visit whose first view has been deleted is unknown.
             view["visit"] = view.get("visit") if view.get("visit") in ids else 0
+        self.of_visits: dict[int, list[Entry]] = {}
+        for view in self.views:
+            self.of_visits.setdefault(view["visit"], []).append(view)
         self.events = list(events)
         self.source_of = source_of
         self.now_ms = now_ms
@@ -159,9 +162,9 @@ class Oracle:
 
     def _visit_passes(self, view: Entry | None, query: ParsedQuery) -> bool:
         number = (view or {}).get("visit")
-        views = [other for other in self.views if number and other.get("visit") == number]
-        if not views:
+        if not number:
             return False
+        views = self.of_visits[number]
         if any(_visitor(views[0]) != wanted for wanted in query.visitors):
             return False
         if any(self._bounced(views) != wanted for wanted in query.bounces):
@@ -181,11 +184,14 @@ class Oracle:
         )
 
     def _passes(self, view: Entry, query: ParsedQuery) -> bool:
-        carried = [
-            pair for event in self.events if event["view"] == view["id"] for pair in pairs_of(event)
-        ]
         return self._passes_itself(view, query) and (
-            not query.names_property or any(query.matches(*pair) for pair in carried)
+            not query.names_property
+            or any(
+                query.matches(*pair)
+                for event in self.events
+                if event["view"] == view["id"]
+                for pair in pairs_of(event)
+            )
         )
 
     def _passes_without_view(self, event: Entry, query: ParsedQuery) -> bool:
@@ -424,10 +430,7 @@ class Oracle:
             for view in self.views
             if view["id"] in wanted and view["visit"] == view["id"] and has(view["time_ms"])
         }
-        return {
-            number: [view for view in self.views if view.get("visit") == number]
-            for number in sorted(begun)
-        }
+        return {number: self.of_visits[number] for number in sorted(begun)}
 
     def _bounced(self, views: list[Entry]) -> bool:
         (first, *others) = views
