@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ PATH = re.compile(
 NAMED = sorted({(path, name or "") for path, name in PATH.findall(TEXT)})
 
 
+@cache
 def definitions(file: Path) -> set[str]:
     """Return the names of functions, classes and constants, and `Class.method`."""
     found = set()
