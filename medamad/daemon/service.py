@@ -276,10 +276,10 @@ class Daemon(Service):
         self.supervisor.notify(READY)
         self.started(_started(urls, first_login, store, data_dir))
         # At once, not when a request needs it: by then, another version may be installed.
-        loading = passwords(site.root.load)
-        loading.addCallback(lambda _: passwords(site.backend.engine.load))
-        loading.addCallback(lambda _: self._watch_alerts(data_dir, site.backend, presence))
+        loading = passwords(site.backend.engine.load)
         loading.addCallback(lambda _: self._prepare(site.backend.engine, queries))
+        loading.addCallback(lambda _: passwords(site.root.load))
+        loading.addCallback(lambda _: self._watch_alerts(data_dir, site.backend, presence))
         loading.addErrback(self._not_loaded).addBoth(self.loaded)
 
     @asynccontextmanager
@@ -443,11 +443,11 @@ class Daemon(Service):
             backend.alerts = alerts
         return backend.alerts
 
-    def _prepare(self, engine: Engine, queries: Pool) -> "Deferred[None]":
-        """Let the engine find what first requests would wait for, beside other queries."""
+    def _prepare(self, engine: Engine, queries: Pool) -> None:
+        """Let the engine find what first requests would wait for, beside what else is loaded."""
         cancellation = Cancellation()
         self._opened.callback(cancellation.cancel)
-        return queries(partial(engine.prepare, cancellation))
+        queries(partial(engine.prepare, cancellation)).addErrback(self._not_loaded)
 
     def _report_delivery(self, backend: Backend) -> Callable[[], Awaitable[None]]:
         """Return what mails the reports that are due. It is made once the rest is loaded."""

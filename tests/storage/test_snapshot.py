@@ -1,11 +1,18 @@
 """Snapshots in isolation; other tests cover damage, leases and concurrent changes."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, get_ident
+
 import msgspec
 import numpy as np
 import pytest
 from attrs import evolve
+from numpy.typing import NDArray
+from support.daemon import PATIENCE_S
 
 from medamad.domain.dimensions import Dimension
+from medamad.query.request import Cancelled
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.parts import NO_TIME
 from medamad.storage.segments.snapshot import EMPTY, ResultCache, split_merged, with_members
@@ -77,3 +84,42 @@ def test_empty_arrays_take_room_too() -> None:
     kept = [key for key in range(100) if results.get((key,) * 100) is not None]
     assert kept == [*range(100 - len(kept), 100)]
     assert 0 < len(kept) <= 10
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_wait_for_the_one_that_computes(fails: bool) -> None:
+    results, computed = ResultCache(), list[int]()
+    begun, goes_on = Event(), Event()
+
+    def compute() -> NDArray[np.int64]:
+        computed.append(get_ident())
+        begun.set()
+        assert goes_on.wait(PATIENCE_S)
+        if fails and len(computed) == 1:
+            raise Cancelled
+        return np.arange(3)
+
+    def find() -> list[int]:
+        found: list[int] = results.get_or_compute("a", compute).tolist()
+        return found
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(find)
+        assert begun.wait(PATIENCE_S)
+        others = [threads.submit(find) for _ in range(2)]
+        # Another key is of no concern to them.
+        assert results.get_or_compute("b", lambda: np.zeros(1)).tolist() == [0]
+        time.sleep(0.01)
+        assert len(computed) == 1
+        goes_on.set()
+        assert [other.result(PATIENCE_S) for other in others] == [[0, 1, 2]] * 2
+        if fails:
+            with pytest.raises(Cancelled):
+                first.result(PATIENCE_S)
+        else:
+            assert first.result(PATIENCE_S) == [0, 1, 2]
+            assert len(computed) == 1
+    # What one that gave up had begun, another computes.
+    known = len(computed)
+    assert find() == [0, 1, 2]
+    assert len(computed) == known

@@ -206,7 +206,6 @@ class EmbeddedReader(Reader):
             if isinstance(visits.part, GatheredViews):
                 visits.part.codes(Dimension.PATH)
                 visits.part.events()
-                visits.part.event_times()
 
     @property
     def texts(self) -> CodeTexts:

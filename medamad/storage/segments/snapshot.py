@@ -56,6 +56,8 @@ class ResultCache:
     _values: OrderedDict[Hashable, tuple[Any, int]] = field(factory=OrderedDict)
     _bytes: int = 0
     _lock: Lock = field(factory=Lock)
+    _computing: dict[Hashable, Lock] = field(factory=dict)
+    """What is being computed at the moment."""
 
     def get(self, key: Hashable) -> Any:
         """Return the value of a key, or None."""
@@ -78,6 +80,24 @@ class ResultCache:
             self._values[key] = (value, size)
             while self._bytes > self.max_bytes:
                 self._bytes -= self._values.popitem(last=False)[1][1]
+
+    def get_or_compute(self, key: Hashable, compute: Callable[[], A]) -> A:
+        """Return the value of a key, or compute and store it; threads wait for one of them."""
+        found: A | None = self.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            computing = self._computing.setdefault(key, Lock())
+        with computing:
+            try:
+                found = self.get(key)
+                if found is None:
+                    found = compute()
+                    self.put(key, found)
+            finally:
+                with self._lock:
+                    self._computing.pop(key, None)
+        return found
 
 
 @frozen(eq=False)
@@ -247,11 +267,7 @@ class Snapshot:
 
         The snapshot must have segments, none of them with an overlay, and nothing else.
         """
-        found: A | None = self.find_cached(what)
-        if found is None:
-            found = compute()
-            self.cache(what, found)
-        return found
+        return self._ready_reader().results.get_or_compute(self._key_of(what), compute)
 
     def find_cached(self, what: Hashable) -> Any:
         """Return what was computed from the segments and cached, or None."""
@@ -266,12 +282,8 @@ class Snapshot:
 
         No correction may change it.
         """
-        key, masks = (part.segment.website, part.segment.number, what), self._ready_reader().masks
-        found: A | None = masks.get(key)
-        if found is None:
-            found = compute()
-            masks.put(key, found)
-        return found
+        key = (part.segment.website, part.segment.number, what)
+        return self._ready_reader().masks.get_or_compute(key, compute)
 
     def _key_of(self, what: Hashable) -> Hashable:
         return (self.segments[0].website, what, *(segment.number for segment in self.segments))
