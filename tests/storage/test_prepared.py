@@ -2,20 +2,28 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import pytest_twisted
+from numpy.typing import NDArray
 from support.storage.contents import idle
 from support.storage.hits import DAY_MS, NOW_MS, a_view
 
 from medamad.domain.dimensions import Dimension
+from medamad.domain.goals import Goal
+from medamad.lookup.referrers import Sources
 from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.embedded.scan import divide
 from medamad.query.embedded.visit_sums import FirstViews
+from medamad.query.goal_reports import GoalOptions, goal_figures
 from medamad.query.period import ALWAYS
-from medamad.query.request import Cancellation, Cancelled
+from medamad.query.request import Cancellation, Cancelled, Query
 from medamad.storage.compaction.planner import Sizes
+from medamad.storage.segments import gathered
+from medamad.storage.segments.parts import Numbers, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import rows_of_visits
 from medamad.storage.store import Store
 
 OpenStore = Callable[..., Store]
@@ -35,14 +43,17 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
     large = await store.add_website("large.example", 1)
     small = await store.add_website("small.example", 1)
     await store.add_website("without-hits.example", 1)
-    for website, days in (large, 4), (small, 1):
-        for day in range(days):
-            time_ms = NOW_MS + day * DAY_MS
-            hits = [a_view(website.number, time_ms=time_ms + second * 1000) for second in range(2)]
-            await store.append(hits)
-            await store.maintain(time_ms)
-            await idle(store)
-    await store.maintain(NOW_MS + 9 * DAY_MS)
+    for website, views in (large, 16), (small, 2):
+        for second in range(views):
+            view = a_view(
+                website.number,
+                time_ms=NOW_MS + second * 1000,
+                identity=(b"ann", b"bob")[second % 2],
+                first_today=second < 2,
+            )
+            await store.append([view])
+    await idle(store)
+    await store.maintain(NOW_MS + 2 * DAY_MS)
     await idle(store)
     engine = EmbeddedEngine(store)
     websites = (large, small)
@@ -53,8 +64,29 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
     with pytest.raises(Cancelled):
         engine.prepare(cancelled)
     assert not any(store.read(each, has_sums) for each in websites)
+    gathered_from: list[ViewColumns] = []
+
+    def note_rows(part: ViewColumns, numbers: Numbers) -> NDArray[np.intp]:
+        if len(numbers):
+            gathered_from.append(part)
+        return rows_of_visits(part, numbers)
+
+    monkeypatch.setattr(gathered, "rows_of_visits", note_rows)
     engine.prepare(Cancellation())
     assert [store.read(each, has_sums) for each in websites] == [True, False]
+    # The views of visits that are in several segments are not searched for again.
+    assert gathered_from
+    gathered_from.clear()
+    goals = [Goal(id="a", name="Home", path="/")]
+    options = GoalOptions(now_ms=NOW_MS)
+    found = engine.read(
+        large,
+        Sources({}),
+        Cancellation(),
+        lambda reader: goal_figures(reader, Query(with_visits=True), goals=goals, options=options),
+    )
+    assert [row["visits"] for row in found.content] == [2]
+    assert not gathered_from
     # What is deleted meanwhile is left out.
     prepare = EmbeddedReader.prepare
     prepared = []
