@@ -7,12 +7,14 @@ views of those that several parts have something of, the shared ones, are gather
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
+from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import Candidates
@@ -32,6 +34,7 @@ from medamad.storage.segments.parts import (
     joined_numbers,
     views_of,
 )
+from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot, may_have_visits
 from medamad.storage.segments.visit_numbers import (
     are_any_between,
@@ -340,14 +343,25 @@ class FoundVisits:
         first = part.sequence_bounds[0]
         found = self._masks.get(first)
         if found is None:
-            found = self._masks[first] = self._find_mask(part, self._own.get(first))
+            found = self._masks[first] = self._cached_mask(part, self._own.get(first))
         return found
+
+    def _cached_mask(self, part: ViewColumns, own: RowMask | None) -> RowMask:
+        """Return which views of a part belong to its own visits, or the others, cached."""
+        find = partial(self._find_mask, part, own)
+        if not isinstance(part, OpenSegment):
+            return find()
+        first, last = part.sequence_bounds
+        begin, end = self._views.searchsorted((first, last + 1)).tolist()
+        state = blake2b(self._views[begin:end].tobytes(), digest_size=16)
+        state.update(b"" if own is None else own.digest)
+        return self.snapshot.cached_mask(part, (FoundVisits, state.digest()), find)
 
     def _find_mask(self, part: ViewColumns, own: RowMask | None) -> RowMask:
         rows = find_ascending(part, self._views)[1]
         if own is None:
             return RowMask.of_rows(len(part), rows)
-        found = PartVisits(self.snapshot, part, part.visits(), own).mask()
+        found = LOOPS.mask_visits(part.visits().offsets, own)
         return found.with_rows(rows) if len(rows) else found
 
     def counted(self, _part: Part) -> None:
