@@ -560,8 +560,8 @@ class ClickHouseSelected(Selection, Selected):
         steps = f"(SELECT {', '.join(moments)} FROM ({' UNION ALL '.join(rows)}) GROUP BY visit)"
         # Each step looks at the moment that the one before it has found.
         for place in range(len(goals)):
-            least = f"m{place - 1}" if place else "(toInt64(0), toUInt64(0))"
-            since = f"arrayFirst(x -> x >= {least}, a{place})"
+            # The first may be at any time, also before 1970.
+            since = f"arrayFirst(x -> x >= m{place - 1}, a{place})" if place else "a0[1]"
             kept = [f"m{each}" for each in range(place)] + [
                 f"a{each}" for each in range(place + 1, len(goals))
             ]
