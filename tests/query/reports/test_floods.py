@@ -157,7 +157,7 @@ def test_a_flood_is_suggested_as_one_rule_that_spares_people(
 ) -> None:
     traffic = Traffic()
     traffic.people(20_000)
-    traffic.flood(40_000, 3_000, (12.6 * 24, 12.6 * 24 + 5.3), **given)
+    traffic.flood(100_000, 3_000, (12.6 * 24, 12.6 * 24 + 5.3), **given)
     views = traffic.views()
     (rule,) = found_in(views)
     assert {each.field for each in rule["filters"]} <= columns
