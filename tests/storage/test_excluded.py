@@ -29,7 +29,7 @@ from medamad.query.request import Cancellation, Gap
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import cutoff_of
-from medamad.storage.segments.format import PAGE_VISITOR, VISITOR
+from medamad.storage.segments.format import HOSTING, PAGE_VISITOR, VISITOR
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import visit_numbers
@@ -48,7 +48,7 @@ RULES: Sequence[Pairs] = (
     [("prop_value", "pro")],
     [("entry_page", "/b/c"), ("exit_page[neq]", "/a")],
     [("goal", "login")],
-    [("visit_bounce", "true"), ("browser", "Chrome")],
+    [("visit_bounce", "true"), ("hosting", "true")],
 )
 BEGINNING = [
     (name, datetime.fromtimestamp((NOW_MS + offset_ms) / 1000, UTC).isoformat())
@@ -63,14 +63,17 @@ ENDPOINTS = (
     ("pages", []),
     ("time", []),
     ("browsers", [("visits", "true"), ("views", "true")]),
+    ("hosting", [("visits", "true"), ("views", "true")]),
     ("entries", []),
     ("exits", []),
     ("properties", [("visits", "true")]),
     *((endpoint, []) for endpoint in GOAL_ENDPOINTS),
 )
-
-
-FILTERS: Sequence[Pairs] = ([], [("browser", "Firefox")], [("exit_page", "/a")])
+FILTERS: Sequence[Pairs] = (
+    [],
+    [("browser", "Firefox"), ("hosting", "false")],
+    [("exit_page", "/a")],
+)
 
 
 def entries_of(snapshot: Snapshot) -> tuple[list[Entry], list[Entry]]:
@@ -87,6 +90,7 @@ def entries_of(snapshot: Snapshot) -> tuple[list[Entry], list[Entry]]:
                 "time_ms": int(part.time_ms[row]),
                 "p": bool(part.flags[row] & VISITOR),
                 "q": bool(part.flags[row] & PAGE_VISITOR),
+                "hosting": bool(part.flags[row] & HOSTING),
                 "duration_ms": int(part.duration_ms[row]),
                 "visit": int(visits[row]),
             }
@@ -161,6 +165,7 @@ def random_hits(
                     beacon=beacons[-1],
                     time_ms=now_ms,
                     first_today=len(beacons) % 3 == 0,
+                    hosting=len(beacons) % 4 < 2,
                     path=rng.choice(("/", "/a", "/b/c")),
                     browser=rng.choice(("Firefox", "Chrome", "Safari")),
                     identity=rng.choice((b"", b"ann", b"bob", b"eve")),
