@@ -30,7 +30,6 @@ _FIREFOX: Final = "firefox-esr"
 _WEBKIT: Final = (*Path("/usr/lib").glob("*/webkit2gtk-4.*/MiniBrowser"),)
 _PREFERENCES: Final = """
 user_pref("app.update.enabled", false);
-user_pref("browser.sessionstore.resume_from_crash", false);
 user_pref("browser.shell.checkDefaultBrowser", false);
 user_pref("datareporting.policy.dataSubmissionEnabled", false);
 user_pref("network.captive-portal-service.enabled", false);
