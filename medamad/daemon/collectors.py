@@ -365,10 +365,12 @@ class Collectors:
         """
         began = before.epoch.number
         known = role.epoch.begun_with[began - 1 : began]
+        if not before.is_primary or own.digest in known:
+            return
         changes = [
             each for each in own.changes_from(settings) if each["key"] not in NUMBERS_OF_IMPORTS
         ]
-        if not before.is_primary or own.digest in known or not changes:
+        if not changes:
             return
         path = self._data_dir / DROPPED_NAME.format(began)
         content = msgspec.json.format(msgspec.json.encode(changes))

@@ -150,10 +150,15 @@ def _text(stored: bytes) -> str:
 
 
 def _readable(key: bytes) -> str:
-    """Return a key as text: its prefix as it is, and what is no text in hexadecimal."""
-    prefix, colon, rest = key.rpartition(b":")
-    text = rest.decode() if rest.isascii() and rest.decode().isprintable() else rest.hex()
-    return prefix.decode() + colon.decode() + text
+    """Return a key as text: what is none in it, such as a number or a digest, in hexadecimal."""
+    kind, colon, rest = key.partition(b":")
+    if not _is_text(kind):
+        return key.hex()
+    return f"{kind.decode()}{colon.decode()}{rest.decode() if _is_text(rest) else rest.hex()}"
+
+
+def _is_text(part: bytes) -> bool:
+    return part.isascii() and part.decode().isprintable()
 
 
 def read_role(txn: Txn, databases: Databases) -> Role | None:

@@ -126,3 +126,19 @@ async def test_what_was_removed_here_is_a_change(open_store: OpenStore) -> None:
     assert (token["value"], deleted["value"]) == (None, None)
     assert '"old"' in (token["there"] or "")
     assert '"b.example"' in (deleted["there"] or "")
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_keys_of_changes_are_text_whatever_bytes_are_in_them(
+    open_store: OpenStore,
+) -> None:
+    store = open_store()
+    await filled(store)
+    known = store.shared_settings()
+    token = Token("1", "new", "read", None, NOW)
+    for digest in (b"\xaa:\xbb" * 10, b":" * 32, b"t" * 32):
+        await store.tokens.add(digest, token)
+    for number in range(3, ord(":") + 1):
+        assert (await store.add_website(f"{number}.example", NOW)).number == number
+    keys = {change["key"] for change in store.shared_settings().changes_from(known)}
+    assert {f"token:{'aa3abb' * 10}", "token:" + ":" * 32, "0000003a"} <= keys
