@@ -137,9 +137,10 @@ def _init(arguments: Namespace) -> int:
 
 
 def _check_servers(config: Config, cluster: ClusterSettings) -> None:
-    """Raise ConfigError unless all servers that get their own tables are named; ClickHouseError.
+    """Raise ConfigError if the servers define no such cluster, or if not all of them are named.
 
-    One that knows no such cluster would get some of the tables.
+    A server without the cluster's definition would get only some of the tables. Only servers that
+    are not reached by ON CLUSTER have to be named. Raises ClickHouseError.
     """
     layout = layout_of(cluster)
     if not layout.cluster:

@@ -297,7 +297,7 @@ class Client:
             is_new = connection.sock is None
             try:
                 if is_new:
-                    # Of a machine that is off, nothing says that it does not accept it.
+                    # A machine that is off does not refuse a connection: it says nothing.
                     connection.timeout = min(_CONNECT_S, self.connecting.timeout_s)
                     connection.connect()
                 connection.timeout = self.connecting.timeout_s

@@ -532,7 +532,7 @@ class Collectors:
         """Send hits in one message; a collector that does not answer counts as down."""
         epoch, other = self._role.epoch, self._state.others[number]
         if other.failure:
-            # Since these hits wait for an earlier message, to which there was no answer.
+            # An earlier message was not answered, while these hits waited for their turn.
             raise NotSent(other.failure)
         raw = tuple(map(msgspec.Raw, hits))
         message = PassedHits(self._role.collector, epoch.cluster, raw)

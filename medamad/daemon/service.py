@@ -584,7 +584,7 @@ def _started(
 
 
 def _check_role(store: Store, cluster: settings.ClusterSettings | None) -> None:
-    """Raise Conflict if the settings here are another collector's, and there is no way to it.
+    """Raise Conflict if the settings here are a copy, and no collector is named to keep it current.
 
     What was changed here would be lost with the next copy of these settings.
     """
@@ -596,8 +596,8 @@ def _check_role(store: Store, cluster: settings.ClusterSettings | None) -> None:
             raise Conflict(
                 f"cluster.collectors: expected the addresses of all collectors, since this data"
                 f" directory is that of collector {role.collector}, and has a copy of the settings"
-                f" of collector {role.epoch.primary}. To use it alone, make it the primary before,"
-                " by medamad cluster promote"
+                f" of collector {role.epoch.primary}. To use it alone, make it the primary first,"
+                " with medamad cluster promote"
             )
 
 

@@ -59,8 +59,8 @@ def locale_name(locale: str) -> str:
 
 @lru_cache(4_096)
 def _first_locale(accept_language: str) -> str:
-    # The daemon starts without these. First the package alone: this waits until another thread has
-    # loaded all of it, while importing a module of it would not, and meet half-loaded ones.
+    # The daemon starts without these. To import the package waits until another thread has loaded
+    # all of it; to import only its modules would not, and could meet half-loaded ones.
     import werkzeug  # noqa: F401, PLC0415
     from werkzeug.datastructures import LanguageAccept  # noqa: PLC0415
     from werkzeug.http import parse_accept_header  # noqa: PLC0415

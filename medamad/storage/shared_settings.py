@@ -150,7 +150,7 @@ def _text(stored: bytes) -> str:
 
 
 def _readable(key: bytes) -> str:
-    """Return a key as text: what is none in it, such as a number or a digest, in hexadecimal."""
+    """Return a key as text, with binary numbers and digests in hexadecimal."""
     kind, colon, rest = key.partition(b":")
     if not _is_text(kind):
         return key.hex()

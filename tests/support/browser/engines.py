@@ -200,7 +200,7 @@ class Browsing:
 
 @contextmanager
 def browsing(profile: Profile, proxy: Proxy) -> Iterator[Browsing]:
-    """Have a browser, and end it in the end."""
+    """Return a browser that is not started yet, and is ended at the exit."""
     browser = Browsing(profile, proxy)
     try:
         yield browser
