@@ -124,6 +124,12 @@ def ignore_started(_started: Started) -> None:
     """Ignore the start."""
 
 
+def _load(site: Site, cancellation: Cancellation) -> None:
+    """Load what requests need. In one thread: several would import parts of the same packages."""
+    site.backend.engine.load(cancellation)
+    site.root.load()
+
+
 def ignore_loaded(_result: object) -> None:
     """Ignore that everything is in memory."""
 
@@ -276,9 +282,9 @@ class Daemon(Service):
         self.supervisor.notify(READY)
         self.started(_started(urls, first_login, store, data_dir))
         # At once, not when a request needs it: by then, another version may be installed.
-        loading = passwords(site.backend.engine.load)
-        loading.addCallback(lambda _: self._prepare(site.backend.engine, queries))
-        loading.addCallback(lambda _: passwords(site.root.load))
+        cancellation = Cancellation()
+        self._opened.callback(cancellation.cancel)
+        loading = queries(partial(_load, site, cancellation))
         loading.addCallback(lambda _: self._watch_alerts(data_dir, site.backend, presence))
         loading.addErrback(self._not_loaded).addBoth(self.loaded)
 
@@ -442,12 +448,6 @@ class Daemon(Service):
             self._opened.callback(alerts.stop)
             backend.alerts = alerts
         return backend.alerts
-
-    def _prepare(self, engine: Engine, queries: Pool) -> None:
-        """Let the engine find what first requests would wait for, beside what else is loaded."""
-        cancellation = Cancellation()
-        self._opened.callback(cancellation.cancel)
-        queries(partial(engine.prepare, cancellation)).addErrback(self._not_loaded)
 
     def _report_delivery(self, backend: Backend) -> Callable[[], Awaitable[None]]:
         """Return what mails the reports that are due. It is made once the rest is loaded."""

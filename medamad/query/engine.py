@@ -32,11 +32,8 @@ class Engine(Protocol):
         Raises Unavailable if the engine cannot answer at the moment.
         """
 
-    def load(self) -> None:
-        """Load what the first statistic would have to wait for. May be called in any thread."""
-
-    def prepare(self, cancellation: Cancellation) -> None:
-        """Find what the first statistics of large websites would have to wait for. Any thread."""
+    def load(self, cancellation: Cancellation) -> None:
+        """Load what the first statistics would have to wait for. May be called in any thread."""
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
         """Count the visitors of the last 24 hours."""

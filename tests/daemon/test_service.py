@@ -224,7 +224,7 @@ async def test_what_is_found_for_first_requests_does_not_delay_the_stop(
 ) -> None:
     begun, ended = threading.Event(), []
 
-    def prepare(_engine: EmbeddedEngine, cancellation: Cancellation) -> None:
+    def load(_engine: EmbeddedEngine, cancellation: Cancellation) -> None:
         begun.set()
         try:
             while True:
@@ -233,7 +233,7 @@ async def test_what_is_found_for_first_requests_does_not_delay_the_stop(
         finally:
             ended.append(True)
 
-    monkeypatch.setattr(EmbeddedEngine, "prepare", prepare)
+    monkeypatch.setattr(EmbeddedEngine, "load", load)
     calls = RecordedCalls()
     daemon = daemon_of(config_in(tmp_path), calls)
     daemon.startService()

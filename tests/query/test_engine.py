@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -11,18 +12,22 @@ from medamad.query.embedded import kernel
 from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.embedded.loops import Loops
 from medamad.query.embedded.numpy_loops import NumpyLoops
+from medamad.query.request import Cancellation
 from medamad.storage.store import Store
 
-ENGINE = EmbeddedEngine(cast("Store", None))
+ENGINE = EmbeddedEngine(cast("Store", SimpleNamespace(websites=SimpleNamespace(all=list))))
+"""The engine of a store without websites."""
 
 
 def test_what_answers_statistics_is_loaded_before_the_first_request() -> None:
     program = """
 import sys
+from types import SimpleNamespace
 from medamad.query.embedded.engine import EmbeddedEngine
+from medamad.query.request import Cancellation
 
 before = "medamad.query.embedded.reader" in sys.modules
-EmbeddedEngine(None).load()
+EmbeddedEngine(SimpleNamespace(websites=SimpleNamespace(all=list))).load(Cancellation())
 print(before, "medamad.query.embedded.reader" in sys.modules)
 """
     command = [sys.executable, "-c", program]
@@ -43,5 +48,5 @@ def test_the_log_says_that_there_are_no_compiled_loops(
 ) -> None:
     monkeypatch.setattr(kernel, "LOOPS", loops)
     with capturedLogs() as logged:
-        ENGINE.load()
+        ENGINE.load(Cancellation())
     assert [formatEvent(event) for event in logged] == lines

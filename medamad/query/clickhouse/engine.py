@@ -55,11 +55,8 @@ class ClickHouseEngine(Engine):
     def __attrs_post_init__(self) -> None:
         self._texts = TextsOfWebsites(self.client)
 
-    def load(self) -> None:
-        """Load nothing: the start loads all that it needs."""
-
-    def prepare(self, cancellation: Cancellation) -> None:
-        """Find nothing: the server keeps what it needs."""
+    def load(self, cancellation: Cancellation) -> None:
+        """Load nothing: the start loads all that it needs, and the server keeps its own."""
 
     def read(
         self,

@@ -42,17 +42,16 @@ class EmbeddedEngine(Engine):
 
     store: Store
 
-    def load(self) -> None:
-        """Import what statistics are answered by; log what they are slower without."""
-        from medamad.query.embedded import kernel, reader  # noqa: F401, PLC0415 - as in `read`
+    def load(self, cancellation: Cancellation) -> None:
+        """Import what statistics are answered by, and find what is cached for large websites.
+
+        Log what statistics are slower without.
+        """
+        from medamad.query.embedded import kernel  # noqa: PLC0415 - as in `read`
+        from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - as in `read`
 
         if not isinstance(kernel.LOOPS, kernel.CompiledLoops):
             _log.warn("statistics take longer: there are no compiled loops for this machine")
-
-    def prepare(self, cancellation: Cancellation) -> None:
-        """Find what is cached for the first statistics of large websites."""
-        from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - as in `read`
-
         for website in self.store.websites.all():
             with suppress(NotFound):  # deleted meanwhile
                 self.read(website, Sources({}), cancellation, EmbeddedReader.prepare)
