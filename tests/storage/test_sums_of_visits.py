@@ -28,12 +28,12 @@ from medamad.query.embedded.visit_figures import pages_beside
 from medamad.query.embedded.visit_groups import settled_in, visits_in_groups
 from medamad.query.embedded.visit_sums import (
     Beginnings,
-    Count,
     FirstViews,
     Kind,
     LastPages,
     ReachedGoal,
     SeenPages,
+    Totals,
     VisitSums,
     sum_visits,
 )
@@ -44,6 +44,7 @@ from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.segments.counters import SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_counters import VISITS
 from medamad.storage.segments.visit_numbers import visit_numbers
 from medamad.storage.store import Store
 
@@ -56,11 +57,13 @@ KINDS: Sequence[Kind] = (
     FirstViews(Dimension.PATH),
     FirstViews(Dimension.BROWSER),
     Beginnings(),
-    Count(),
-    Count(Dimension.BROWSER),
+    Beginnings(900_000, VISITS),
+    Totals(),
+    Totals(VISITS),
+    FirstViews(Dimension.BROWSER, VISITS),
     LastPages(),
     SeenPages(),
-    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Count(slot_ms=900_000)),
+    ReachedGoal(Goal(id="a", name="A page", path="/1*"), Beginnings(900_000, VISITS)),
     ReachedGoal(Goal(id="b", name="An event", event="plan"), SeenPages()),
 )
 
@@ -168,24 +171,19 @@ def sums_of_each(visits: dict[int, list[EachView]]) -> list[dict[int, list[int]]
     return found
 
 
-def rows_of_kind(  # noqa: PLR0911 - one for each kind
-    kind: Kind, views: Sequence[EachView]
-) -> list[tuple[int, list[int]]]:
+def rows_of_kind(kind: Kind, views: Sequence[EachView]) -> list[tuple[int, list[int]]]:
     """Return the codes under which a visit counts, and what is added up."""
     first = views[0]
     bounced = len(views) == 1 and not first.has_late_event
     sums = [1, len(views), int(bounced), sum(view.duration_ms for view in views)]
     match kind:
-        case FirstViews(dimension=dimension):
-            return [(first.path if dimension is Dimension.PATH else first.browser, sums)]
-        case Beginnings(slot_ms=slot_ms):
-            return [(first.time_ms // slot_ms, sums)]
-        case Count(dimension=Dimension.BROWSER):
-            return [(first.browser, [1])]
-        case Count(slot_ms=int(slot_ms)):
-            return [(first.time_ms // slot_ms, [1])]
-        case Count():
-            return [(0, [1])]
+        case FirstViews(dimension=dimension, last=last):
+            code = first.path if dimension is Dimension.PATH else first.browser
+            return [(code, sums[: last + 1])]
+        case Beginnings(slot_ms=slot_ms, last=last):
+            return [(first.time_ms // slot_ms, sums[: last + 1])]
+        case Totals(last=last):
+            return [(0, sums[: last + 1])]
         case LastPages():
             return [(views[-1].path, [1])]
         case SeenPages():

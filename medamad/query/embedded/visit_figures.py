@@ -28,7 +28,6 @@ from medamad.query.embedded.visit_sums import (
     Amounts,
     Beginnings,
     BegunWith,
-    Count,
     FirstViews,
     Kind,
     LastPages,
@@ -80,7 +79,7 @@ def count_reached(
     """
     if selection.filter.matches_all_included:
         slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
-        count = Count(slot_ms=slot_ms)
+        count = Totals(VISITS) if slot_ms is None else Beginnings(slot_ms, VISITS)
         kinds: list[Kind] = [count, *(ReachedGoal(goal, count) for goal in search.goals)]
         found = sum_visits(selection, kinds)
         if buckets is None or slot_ms is None:
@@ -170,10 +169,11 @@ def visits_by_dimension(
     """
     is_by_page = dimension is Dimension.PATH
     # A visit that bounced saw its first page alone.
-    first = FirstViews(dimension, BOUNCES) if with_bounces else Count(dimension)
+    count = FirstViews(dimension, VISITS)
+    first = FirstViews(dimension, BOUNCES) if with_bounces else count
     kinds: list[Kind] = [first, SeenPages()] if is_by_page else [first]
     if conversions is not None:
-        kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else Count(dimension)))
+        kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else count))
     of_first, *others = sum_visits(selection, kinds)
     of_kind = others.pop(0) if is_by_page else of_first
     total, gaps = int(of_first.visits.sum()), selection.visit_gaps
@@ -230,7 +230,7 @@ def amounts_by_first_view(
 
 def _kind_of(grouping: FirstViewText, last: int) -> Kind:
     dimension = grouping.dimension
-    kind: Kind = FirstViews(dimension, last) if last > VISITS else Count(dimension)
+    kind: Kind = FirstViews(dimension, last)
     if grouping.reached is not None:
         kind = ReachedGoal(grouping.reached, kind)
     return _among(grouping, kind)

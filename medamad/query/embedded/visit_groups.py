@@ -158,7 +158,9 @@ def find_shared(
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
     if whole.segments:
         of_whole = whole.cached(find_shared, partial(find_elsewhere, whole, cancellation))
-        cached = _CachedArrays(whole, len(units))
+
+        def cached(what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+            return whole.cached((gather, len(units), what), compute)
 
         def find() -> Numbers:
             of_views = _visits_of(whole, of_whole.views, cancellation)
@@ -281,18 +283,6 @@ def _in_period(others: Snapshot, period: Period) -> Iterator[Segment]:
     for segment in others.segments:
         if not period.is_outside(*segment.header.time_bounds):
             yield segment
-
-
-@frozen(eq=False)
-class _CachedArrays:
-    """Caches arrays that are computed from segments which never change."""
-
-    snapshot: Snapshot
-    units: int
-    """As how many units the segments are gathered."""
-
-    def __call__(self, what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        return self.snapshot.cached((_CachedArrays, self.units, what), compute)
 
 
 @define(eq=False)

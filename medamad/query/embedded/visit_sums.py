@@ -45,7 +45,7 @@ from medamad.storage.segments.gathered import ViewsWithinUnits
 from medamad.storage.segments.parts import NO_NUMBERS, Numbers, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, OF_GROUP, VISITS
+from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, VISITS
 
 _SPARSE: Final = 4
 _WIDE_BITS: Final = 32
@@ -413,12 +413,13 @@ class Beginnings(Kind):
     """Sums by the slot of time in which visits began, as a number of slots since the epoch."""
 
     slot_ms: int = SLOT_MS
+    last: int = DURATION_MS
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
         return _sum_rows([self._rows(each) for each in groups])
 
     def _rows(self, visits: PartVisits) -> Rows:
-        columns = _added_columns(visits.columns, DURATION_MS)
+        columns = _added_columns(visits.columns, self.last)
         codes = visits.part.time_ms[visits.begins] // self.slot_ms
         return codes, tuple(map(visits.of, columns))
 
@@ -427,15 +428,25 @@ class Beginnings(Kind):
         return self.slot_ms == SLOT_MS
 
     def counted(self, segment: Counted) -> VisitSums | None:
-        return _counted(segment, SLOTS, range(OF_GROUP))
+        return _counted(segment, SLOTS, range(self.last + 1))
 
 
 @frozen
 class Totals(Kind):
     """Sums of all visits, under the code 0."""
 
+    last: int = DURATION_MS
+
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return _sum_by_code(groups, None, DURATION_MS)
+        return _sum_by_code(groups, None, self.last)
+
+    @property
+    def is_counted(self) -> bool:
+        return True
+
+    def counted(self, segment: Counted) -> VisitSums | None:
+        found = _counted(segment, SLOTS, range(self.last + 1))
+        return found and found.total()
 
 
 def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | None:
@@ -483,38 +494,6 @@ class SeenPages(Kind):
 
 
 @frozen
-class Count(Kind):
-    """The number of visits alone, which is found faster than other sums.
-
-    Under the code 0; or by the code of the first view in a dimension; or by the slot of time in
-    which they began.
-    """
-
-    dimension: Dimension | None = None
-    slot_ms: int | None = None
-
-    def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        dimension, slot_ms = self.dimension, self.slot_ms
-        if slot_ms is not None:
-            begun = ((each.part.time_ms[each.begins] // slot_ms, ()) for each in groups)
-            return _sum_rows(list(begun))
-        if dimension is not None:
-            return _sum_by_code(groups, dimension)
-        visits = sum(map(len, groups))
-        return VisitSums(np.zeros(1, np.int64), np.array([[visits]])) if visits else NO_SUMS
-
-    @property
-    def is_counted(self) -> bool:
-        return self.slot_ms in (None, SLOT_MS)
-
-    def counted(self, segment: Counted) -> VisitSums | None:
-        kind = SLOTS if self.dimension is None else self.dimension
-        found = _counted(segment, kind, [FIRST + VISITS])
-        is_total = self.dimension is None and self.slot_ms is None
-        return found.total() if found and is_total else found
-
-
-@frozen
 class ReachedGoal(Kind):
     """Another kind of sums, of the visits that reached a goal."""
 
@@ -526,7 +505,7 @@ class ReachedGoal(Kind):
             return NO_SUMS
         snapshot = groups[0].snapshot
         search = GoalSearch.of([self.goal], snapshot.texts, Cancellation(), snapshot)
-        if self.kind == Count():
+        if self.kind == Totals(VISITS):
             _, visits = LOOPS.count_goals(list(map(search.in_visits, groups)), 1)
             return VisitSums(np.zeros(1, np.int64), visits[np.newaxis])
 
