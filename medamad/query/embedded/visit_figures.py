@@ -176,8 +176,10 @@ def visits_by_dimension(
         kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else count))
     of_first, *others = sum_visits(selection, kinds)
     of_kind = others.pop(0) if is_by_page else of_first
-    total, gaps = int(of_first.visits.sum()), selection.visit_gaps
-    if include_rollups and conversions is None:
+    total = int(of_first.visits.sum())
+    if not include_rollups or conversions is not None:
+        gaps = selection.visit_gaps
+    else:
         days = visits_by_code(selection, dimension)
         total, gaps = total + days.visits, days.gaps
         of_first = days.of_first_views(of_first)

@@ -104,9 +104,9 @@ def shared_by_leaf(
 class SharedVisits:
     """The visits that several units of a snapshot have something of, with their views gathered.
 
-    The segments of `whole` are units, and so are the parts of `others`. `in_whole` has the visits
-    that several segments of `whole` have something of, as far as these see, and `in_others` those
-    that parts of `others` have something of, in full.
+    The segments of `whole` are units, and so are all other parts. `in_whole` has the visits that
+    several segments of `whole` have something of, as far as these see, and `in_others` those that
+    other parts have something of, in full.
     """
 
     snapshot: Snapshot
@@ -114,6 +114,7 @@ class SharedVisits:
     whole: Snapshot
     """Segments that never change, whose views are in a period."""
     others: Snapshot
+    """What else may have views in the period."""
     in_whole: "Gathered"
     in_others: "Gathered"
 
@@ -157,7 +158,7 @@ def find_shared(
     elsewhere = find_elsewhere(others, cancellation)
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
     if whole.segments:
-        of_whole = whole.cached(find_shared, partial(find_elsewhere, whole, cancellation))
+        of_whole = find_elsewhere(whole, cancellation)
 
         def cached(what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
             return whole.cached((gather, len(units), what), compute)
@@ -171,10 +172,11 @@ def find_shared(
         # What both have something of.
         numbers.append(_begun(others, of_whole.visits, cancellation))
         numbers.append(_visits_of(others, of_whole.views, cancellation))
-    near = evolve(snapshot, segments=(*whole.segments, *_in_period(others, period)))
-    found = _begun(near, joined_numbers(numbers), cancellation)
+    near = evolve(others, segments=tuple(_in_period(others, period)))
+    begun_near = evolve(near, segments=(*whole.segments, *near.segments))
+    found = _begun(begun_near, joined_numbers(numbers), cancellation)
     in_others = Gathered(gather([*units, others], found), found)
-    return SharedVisits(snapshot, cancellation, whole, others, in_whole, in_others)
+    return SharedVisits(snapshot, cancellation, whole, near, in_whole, in_others)
 
 
 def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Snapshot | None:
@@ -189,6 +191,8 @@ def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -
     def is_near(part: SegmentHeader | ViewColumns) -> bool:
         return not period.is_outside(*part.time_bounds)
 
+    if any(map(is_near, snapshot.chunks)):
+        return None
     found = {segment.number for segment in snapshot.segments if is_near(segment.header)}
     begins = _bounds_of(
         leaf.header
@@ -197,7 +201,7 @@ def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -
         for leaf in segment.leaves()
         if is_near(leaf.header)
     )
-    if any(is_near(chunk) or may_have_visits(chunk, begins) for chunk in snapshot.chunks):
+    if any(may_have_visits(chunk, begins) for chunk in snapshot.chunks):
         return None
     # Views of these visits may be in other segments, and events of those views in others again.
     elsewhere = {}
@@ -238,13 +242,22 @@ def _elsewhere_of(snapshot: Snapshot, segment: Segment) -> Elsewhere:
 def find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
     """Return what each unit of a snapshot has of visits that begin in any other.
 
-    What segments have is cached.
+    What segments have that never change is cached.
     """
-    found = [_read_elsewhere(evolve(snapshot, segments=()))]
-    for segment in snapshot.segments:
-        cancellation.check()
-        found.append(_elsewhere_of(snapshot, segment))
-    return Elsewhere.of(found)
+    changing = [each for each in snapshot.segments if each.number in snapshot.overlays]
+    settled = snapshot.only(each for each in snapshot.segments if each not in changing)
+
+    def find() -> Elsewhere:
+        found = []
+        for segment in settled.segments:
+            cancellation.check()
+            found.append(_elsewhere_of(settled, segment))
+        return Elsewhere.of(found)
+
+    found = [settled.cached(find_elsewhere, find)] if settled.segments else []
+    if changing or snapshot.chunks or snapshot.events:
+        found.append(_read_elsewhere(evolve(snapshot, segments=tuple(changing))))
+    return found[0] if len(found) == 1 else Elsewhere.of(found)
 
 
 def _read_elsewhere(snapshot: Snapshot) -> Elsewhere:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, islice, pairwise
 from typing import Any, Final, Protocol, TypeAlias
@@ -132,9 +133,11 @@ class _SomeViews(ABC):
     def loose(self) -> EventColumns:
         return NO_EVENTS
 
-    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+    def views_with_late_events(
+        self, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.integer[Any]]:
         late: NDArray[np.int64] = self.late_events()[0]
-        return late
+        return late if among is None else late[among[late]]
 
     def slots(self) -> Counters | None:
         return None
@@ -203,13 +206,12 @@ def _visit_offset(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.int64
 
 @define(eq=False)
 class GatheredViews(_SomeViews):
-    """Some views with all events that units have of them.
-
-    `rows` has their rows in each of the leaves of the units with views of visits in `bounds`.
-    """
+    """Some views with all events that units have of them."""
 
     units: Sequence[Unit]
-    rows: Sequence[Sequence[NDArray[np.intp]]]
+    found: NDArray[np.intp]
+    """How many leaves each unit has with views of visits in `bounds`, how many rows of theirs each
+    of these leaves has, and all of the rows."""
     cached: CachedArrays
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict, init=False)
 
@@ -231,7 +233,7 @@ class GatheredViews(_SomeViews):
         """Return the unit that has each view, shape (n,)."""
 
         def compute() -> NDArray[np.intp]:
-            sizes = [sum(map(len, rows)) for rows in self.rows]
+            sizes = [sum(map(len, rows)) for rows in self._rows]
             return np.repeat(np.arange(len(sizes)), sizes)[self._order()]
 
         return self._cached("units", compute)
@@ -253,6 +255,15 @@ class GatheredViews(_SomeViews):
             self._columns[what] = self.cached(what, compute)
         return self._columns[what]
 
+    @cached_property
+    def _rows(self) -> list[list[NDArray[np.intp]]]:
+        """The rows in each of the leaves of each unit."""
+        leaves, rows = self.found[: len(self.units)].tolist(), self.found[len(self.units) :]
+        sizes, of_leaves = rows[: sum(leaves)].tolist(), rows[sum(leaves) :]
+        # `np.split` takes ten times as long.
+        pieces = (of_leaves[begin:end] for begin, end in pairwise(accumulate(sizes, initial=0)))
+        return [list(islice(pieces, count)) for count in leaves]
+
     def _order(self) -> NDArray[np.intp]:
         return self._cached("order", lambda: np.argsort(self._gather(sequences_of), kind="stable"))
 
@@ -262,7 +273,7 @@ class GatheredViews(_SomeViews):
 
     def _parts(self) -> Iterator[tuple[int, ViewColumns, NDArray[np.intp]]]:
         """Return the number of the unit, the part and its rows, where there are any."""
-        for number, (unit, of_unit) in enumerate(zip(self.units, self.rows, strict=True)):
+        for number, (unit, of_unit) in enumerate(zip(self.units, self._rows, strict=True)):
             if any(map(len, of_unit)):
                 for part, rows in zip(unit.leaves(self.bounds), of_unit, strict=True):
                     if len(rows):
@@ -300,8 +311,7 @@ class GatheredViews(_SomeViews):
         sequence = self.sequence
         pieces = [np.zeros((2, 0), np.int64)]
         for unit, part, rows in self._parts():
-            late = part.views_with_late_events().astype(np.intp)
-            late = late[_marked(part, rows)[late]]
+            late = part.views_with_late_events(_marked(part, rows)).astype(np.intp)
             pieces.append(np.stack([self._places(part, late), np.full(len(late), unit)]))
         for unit, events, chosen, views in self._loose_events(sequence):
             # Times are slow to read, and only those of early numbers matter.
@@ -383,7 +393,6 @@ def gather(
     bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
 
     def find_rows() -> NDArray[np.intp]:
-        """Return how many leaves each unit has, how many rows each of these, and all rows."""
         of_units = [
             [rows_of_visits(part, numbers) for part in unit.leaves(bounds)] for unit in units
         ]
@@ -391,12 +400,7 @@ def gather(
         sizes = [*map(len, of_units), *map(len, leaves)]
         return np.concatenate([np.array(sizes, np.intp), *leaves])
 
-    found = cached("rows", find_rows)
-    leaves, rows = found[: len(units)].tolist(), found[len(units) :]
-    sizes, of_leaves = rows[: sum(leaves)].tolist(), rows[sum(leaves) :]
-    # `np.split` takes ten times as long.
-    pieces = (of_leaves[begin:end] for begin, end in pairwise(accumulate(sizes, initial=0)))
-    return GatheredViews(bounds, units, [list(islice(pieces, count)) for count in leaves], cached)
+    return GatheredViews(bounds, units, cached("rows", find_rows), cached)
 
 
 @frozen(eq=False)

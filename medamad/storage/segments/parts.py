@@ -58,12 +58,11 @@ NO_NUMBERS: Final[Numbers] = np.zeros(0, np.int64)
 
 def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return the different numbers of some in ascending order, which they mostly are in."""
-    if np.all(numbers[1:] > numbers[:-1]):
-        return numbers
-    numbers = np.sort(numbers, kind="stable")
+    if not np.all(numbers[1:] >= numbers[:-1]):
+        numbers = np.sort(numbers, kind="stable")
     is_first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
-    return numbers[is_first]
+    return numbers if is_first.all() else numbers[is_first]
 
 
 def joined_numbers(pieces: Iterable[Numbers]) -> Numbers:
@@ -284,10 +283,12 @@ class ViewColumns(HasCounters, Protocol):
     def loose(self) -> EventColumns:
         """The events of other views, or of none. Their `view` is a sequence number, or 0."""
 
-    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+    def views_with_late_events(
+        self, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.integer[Any]]:
         """Return the index of the view of each own event that is later than the view's load.
 
-        See `are_late`.
+        Of the views that `among` marks, or of all. See `are_late`.
         """
 
     def visits(self) -> VisitColumns:

@@ -206,17 +206,22 @@ class OpenSegment(OpenedBase):
     def loose(self) -> EventColumns:
         return _StoredEvents(self._stored, _LOOSE, self._header.loose_rows, self._overlay)
 
-    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
-        own, header = self.own, self._header
-        rows = own.view.astype(np.intp)
-        if not header.has_lags:
-            late = are_late(own.event, own.time_ms, self.sequence.take(rows), self.time_ms[rows])
+    def views_with_late_events(
+        self, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.integer[Any]]:
+        own, view = self.own, self.own.view
+        places = slice(None) if among is None else np.flatnonzero(among.take(view))
+        view, event = view[places], own.event[places]
+        rows = view.astype(np.intp)
+        if not self._header.has_lags:
+            times_ms = self.time_ms[rows]
+            late = are_late(event, own.time_ms[places], self.sequence.take(rows), times_ms)
         else:
             # Times are slow to read.
-            lags_ms = self._stored.column(Column.OWN_LAG, np.int64)
-            views, no_time = sequences_of(self, rows), np.zeros(len(rows), np.int64)
-            late = are_late(own.event, lags_ms.astype(np.int64, copy=False), views, no_time)
-        return own.view.compress(late)
+            lags_ms = self._stored.column(Column.OWN_LAG, np.int64)[places]
+            numbers, no_time = sequences_of(self, rows), np.zeros(len(rows), np.int64)
+            late = are_late(event, lags_ms.astype(np.int64, copy=False), numbers, no_time)
+        return view.compress(late)
 
     def visits(self) -> VisitColumns:
         header = self._header

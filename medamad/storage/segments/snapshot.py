@@ -258,8 +258,12 @@ class Snapshot:
 
     def only(self, segments: Iterable[Segment]) -> "Snapshot":
         """Return the snapshot of some of the segments alone."""
-        return evolve(
-            self, segments=tuple(segments), chunks=(), events=(), rollup_segments=(), left_out_ms=()
+        # `evolve` takes several times as long.
+        return Snapshot(
+            texts=self.texts,
+            segments=tuple(segments),
+            overlays=self.overlays,
+            reader=self.reader,
         )
 
     def cached(self, what: Hashable, compute: Callable[[], A]) -> A:

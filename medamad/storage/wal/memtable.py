@@ -80,7 +80,8 @@ class ChunkViews:
     def counters(self, dimension: Dimension) -> Counters | None:
         return self._counted(dimension, self.codes(dimension))
 
-    def views_with_late_events(self) -> NDArray[np.integer[Any]]:
+    def views_with_late_events(self, among: object = None) -> NDArray[np.integer[Any]]:
+        del among
         return np.zeros(0, np.intp)
 
     def visits(self) -> VisitColumns:

@@ -51,7 +51,6 @@ from medamad.storage.segments.format import (
     HOSTING,
     PAGE_VISITOR,
     VISITOR,
-    Segment,
     SortedDurations,
     first_visit_of,
     timed_flags,
@@ -115,10 +114,11 @@ class MadePart:
     def sequence_bounds(self) -> tuple[int, int]:
         return (int(self.sequence[0]), int(self.sequence[-1])) if len(self) else (0, 0)
 
-    def views_with_late_events(self) -> NDArray[Any]:
+    def views_with_late_events(self, among: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         own = self.own
         rows = own.view.astype(np.intp)
-        return own.view[are_late(own.event, own.time_ms, self.sequence[rows], self.time_ms[rows])]
+        late = are_late(own.event, own.time_ms, self.sequence[rows], self.time_ms[rows])
+        return own.view[late if among is None else late & among[rows]]
 
     def visits(self) -> VisitColumns:
         return visits_of(self)
@@ -231,9 +231,6 @@ class MadeSnapshot(Snapshot):
     def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
         found = [part for part in leaves(self.parts) if may_have_visits(part, visits)]
         yield from sorted(found, key=lambda part: part.sequence_bounds)
-
-    def only(self, segments: Iterable[Segment]) -> Snapshot:
-        return evolve(super().only(segments), parts=(), rollups=())
 
 
 class Dictionary:
