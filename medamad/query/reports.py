@@ -19,7 +19,7 @@ from medamad.domain.zones import zone_named
 from medamad.query import rows
 from medamad.query.buckets import Buckets, make_buckets
 from medamad.query.filters import HOSTING_FIELD, TRUTHS
-from medamad.query.names import display_names, order_of_texts
+from medamad.query.names import NameOrder, display_names, order_of_texts
 from medamad.query.period import Period, previous_period
 from medamad.query.reader import Reader, Selected, series_bounds
 from medamad.query.request import Filter, Gap, Query, Result
@@ -39,8 +39,6 @@ from medamad.query.sums import (
     Series,
     Tally,
     VisitSums,
-    joined_tallies,
-    joined_visits,
 )
 from medamad.query.visit_reports import entry_pages, exit_pages, visit_columns
 
@@ -164,57 +162,39 @@ def views_by_dimension(
     report is to be brief, how many of them bounced. And for a goal: how many visits reached it, and
     their share of those of the row, whatever goals they reached.
     """
-    is_by_page = dimension is Dimension.PATH
     selected = reader.select(query)
     sums = selected.tally(dimension, with_durations=not query.is_brief)
     reader.cancellation.check()
+    gaps = sums.gaps | selected.left_out
     names: Sequence[str] = reader.texts(dimension)
     order = order_of_texts(reader.texts, dimension)
-    visits = None
-    gaps = sums.gaps | selected.left_out
-    if query.with_visits or query.conversions or query.order == "visits":
-        visits = selected.visits_by_dimension(
-            dimension,
-            len(sums.views),
-            with_bounces=not query.is_brief,
-            conversions=query.conversions,
-        )
+    found = _visits_of_rows(query, selected, reader.select, dimension, sums.size)
+    if found is not None:
         # Visits may have seen pages, or begun with texts, that no selected view has.
-        sums = sums.padded(len(visits.visits))
-        gaps |= visits.gaps
-    codes = np.flatnonzero(sums.views if visits is None else sums.views + visits.visits)
-    numbers_of_rows, groups = codes, None
+        sums = sums.padded(found[0].size)
+        gaps |= found[0].gaps
+    numbers = codes = _numbers_of_rows(sums, found)
     if naming is not rows.as_stored:
         named, order = display_names(
             reader.texts, dimension, naming, reader.sources, reader.cancellation
         )
         groups, names = named.numbers_of(codes), named.names
         sums = sums.take(codes).grouped(groups, len(names))
-        if visits is not None:
-            visits = visits.grouped(codes, groups, len(names))
-        numbers_of_rows = np.unique(groups)
-    views = sums.views
-    visitors = sums.visitors(of_page=is_by_page or query.has_path_filter)
-    numbers, shown_names = page_of_rows(
-        numbers_of_rows,
-        _order(query, visitors, views, visits),
-        names,
-        query.row_slice,
-        order,
+        if found is not None:
+            visits, among = (each.take(codes).grouped(groups, len(names)) for each in found)
+            found = visits, among
+        numbers = np.unique(groups)
+    page = _page(
+        query,
+        numbers,
+        sums,
+        found,
+        column=column,
+        names=names,
+        order=order,
+        is_by_page=dimension is Dimension.PATH,
     )
-    columns: Columns = {
-        column: shown_names,
-        **_columns_of_views(sums, visitors, numbers, query, is_by_page=is_by_page),
-    }
-    if visits is not None:
-        among = visits
-        if query.conversions and query.goals:
-            of_all = reader.select(query.without_goals)
-            size = int(codes[-1]) + 1 if len(codes) else 0
-            among = of_all.visits_by_dimension(dimension, size, include_rollups=False)
-            among = among if groups is None else among.grouped(codes, groups, len(names))
-        columns |= _columns_of_visits(visits, among, numbers, query)
-    return Result(make_rows(columns), gaps)
+    return Result(page, gaps)
 
 
 def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
@@ -223,60 +203,69 @@ def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
     The columns and the order are those of `views_by_dimension`. A visit is in the row of each of
     its selected views.
     """
-
-    def visits_of(row: Query, *, include_rollups: bool = True) -> RowVisits:
-        return reader.select(row).visits_by_dimension(
-            _ANY,
-            0,
-            with_bounces=not query.is_brief,
-            include_rollups=include_rollups,
-            conversions=query.conversions,
-        )
-
-    hosting = [Filter(HOSTING_FIELD, "eq", (value,)) for value in TRUTHS]
+    hosting = (Filter(HOSTING_FIELD, "eq", (value,)) for value in TRUTHS)
     of_rows = [evolve(query, filters=(*query.filters, each)) for each in hosting]
     selected = [reader.select(row) for row in of_rows]
-    sums = joined_tallies(
-        [each.tally(_ANY, with_durations=not query.is_brief).total() for each in selected]
-    )
+    one, other = (each.tally(_ANY, with_durations=not query.is_brief) for each in selected)
+    sums, found = one.beside(other), None
     gaps = sums.gaps | selected[0].left_out
-    visits = None
-    if query.with_visits or query.conversions or query.order == "visits":
-        # Rollups know the visits of days, but not which of them are in a row.
-        total = visits_of(query, include_rollups=False).total
-        visits = joined_visits([visits_of(row) for row in of_rows], total)
-        gaps |= visits.gaps
-    visitors = sums.visitors(of_page=query.has_path_filter)
-    numbers, names = page_of_rows(
-        np.flatnonzero(sums.views if visits is None else sums.views + visits.visits),
-        _order(query, visitors, sums.views, visits),
-        TRUTHS,
-        query.row_slice,
+    visits_of_one, visits_of_other = (
+        _visits_of_rows(row, each, reader.select, _ANY, 0)
+        for row, each in zip(of_rows, selected, strict=True)
     )
-    columns: Columns = {
-        "hosting": names,
-        **_columns_of_views(sums, visitors, numbers, query, is_by_page=False),
-    }
-    if visits is not None:
-        among = visits
-        if query.conversions and query.goals:
-            of_all = [visits_of(row.without_goals, include_rollups=False) for row in of_rows]
-            among = joined_visits(of_all, 0)
-        columns |= _columns_of_visits(visits, among, numbers, query)
-    return Result(make_rows(columns), gaps)
+    if visits_of_one is not None and visits_of_other is not None:
+        visits, among = map(RowVisits.beside, visits_of_one, visits_of_other)
+        # Rollups know the visits of days, but not which of them are in a row.
+        total = int(reader.select(query).count_visits(None)[0])
+        found = evolve(visits, total=total), among
+        gaps |= visits.gaps
+    numbers = _numbers_of_rows(sums, found)
+    return Result(_page(query, numbers, sums, found, column="hosting", names=TRUTHS), gaps)
 
 
-def _columns_of_views(
-    sums: Tally,
-    visitors: NDArray[np.int64],
-    numbers: NDArray[np.intp],
+def _visits_of_rows(
     query: Query,
+    selected: Selected,
+    select: Callable[[Query], Selected],
+    dimension: Dimension,
+    size: int,
+) -> tuple[RowVisits, RowVisits] | None:
+    """Return the visits of rows, and those of which conversions are a share, if any are wanted."""
+    if not (query.with_visits or query.conversions or query.order == "visits"):
+        return None
+    visits = among = selected.visits_by_dimension(
+        dimension, size, with_bounces=not query.is_brief, conversions=query.conversions
+    )
+    if query.conversions and query.goals:
+        of_all = select(query.without_goals)
+        among = of_all.visits_by_dimension(dimension, visits.size, include_rollups=False)
+    return visits, among
+
+
+def _numbers_of_rows(sums: Tally, found: tuple[RowVisits, RowVisits] | None) -> NDArray[np.intp]:
+    """Return the numbers of the rows that have views or visits."""
+    return np.flatnonzero(sums.views if found is None else sums.views + found[0].visits)
+
+
+def _page(
+    query: Query,
+    numbers: NDArray[np.intp],
+    sums: Tally,
+    found: tuple[RowVisits, RowVisits] | None,
     *,
-    is_by_page: bool,
-) -> Columns:
-    """Return the columns of the views in some rows."""
-    views = sums.views
+    column: str,
+    names: Sequence[str],
+    order: NameOrder = lambda: None,
+    is_by_page: bool = False,
+) -> list[Row]:
+    """Return the page of rows that a query asks for, with their names in a column."""
+    views, visitors = sums.views, sums.visitors(of_page=is_by_page or query.has_path_filter)
+    descending = (visitors, views) if query.order == "visitors" else (views,)
+    if found is not None and query.order == "visits":
+        descending = (found[0].visits, views)
+    numbers, shown_names = page_of_rows(numbers, descending, names, query.row_slice, order)
     columns: Columns = {
+        column: shown_names,
         "visitors": visitors[numbers],
         "visitors_percentage": fractions(visitors[numbers], visitors.sum()),
     }
@@ -288,7 +277,9 @@ def _columns_of_views(
     if not query.is_brief:
         shown = sums.take(numbers)
         columns |= _bounces_and_durations(shown, shown.duration_ms, query)
-    return columns
+    if found is not None:
+        columns |= _columns_of_visits(*found, numbers, query)
+    return make_rows(columns)
 
 
 def _bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Query) -> Columns:
@@ -328,18 +319,6 @@ def _columns_of_visits(
     return columns
 
 
-def _order(
-    query: Query,
-    visitors: NDArray[np.int64],
-    views: NDArray[np.int64],
-    visits: RowVisits | None,
-) -> Sequence[NDArray[np.int64]]:
-    """Return the columns by which rows are ordered."""
-    if visits is not None and query.order == "visits":
-        return (visits.visits, views)
-    return (visitors, views) if query.order == "visitors" else (views,)
-
-
 def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     """Return a row for each path that has a view with a known duration.
 
@@ -349,6 +328,10 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     conversions, as with `views_by_dimension`. Days of which single durations are unknown are left
     out.
     """
+
+    def select(query: Query) -> Selected:
+        return reader.select(query).with_single_durations()[0]
+
     selected, gaps = reader.select(query).with_single_durations()
     sums = selected.tally(Dimension.PATH)
     total_ms, visitors = sums.duration_ms, sums.visitors(of_page=True)
@@ -376,20 +359,10 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
         columns["visitors"] = visitors[codes]
         columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
-    if query.with_visits or query.conversions:
-        visits = selected.visits_by_dimension(
-            Dimension.PATH,
-            len(total_ms),
-            with_bounces=not query.is_brief,
-            conversions=query.conversions,
-        )
-        among = visits
-        if query.conversions and query.goals:
-            of_all, _ = reader.select(query.without_goals).with_single_durations()
-            size = len(total_ms)
-            among = of_all.visits_by_dimension(Dimension.PATH, size, include_rollups=False)
-        columns |= _columns_of_visits(visits, among, codes, query)
-        gaps |= visits.gaps
+    found = _visits_of_rows(query, selected, select, Dimension.PATH, sums.size)
+    if found is not None:
+        columns |= _columns_of_visits(*found, codes, query)
+        gaps |= found[0].gaps
     return Result(make_rows(columns), gaps | sums.gaps | selected.left_out)
 
 

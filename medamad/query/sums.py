@@ -1,93 +1,86 @@
 """What an engine finds for a report: sums, quartiles and counts, by code or by bucket."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, Since
 from medamad.domain.goals import Goal
-from medamad.query.request import NO_GAPS, Gaps
+from medamad.query.request import Gaps
 
 
-@frozen(eq=False, kw_only=True)
-class Tally:
-    """Sums of views for the numbers 0 to n - 1, such as codes: shape (n,) int64 each."""
+@define(eq=False)
+class _Rows:
+    """Sums for the numbers 0 to n - 1, such as codes: a row for each figure, shape (rows, n)."""
 
-    views: NDArray[np.int64]
-    day_visitors: NDArray[np.int64]
-    """First views of the day."""
-    page_visitors: NDArray[np.int64]
-    """First views of the page on that day."""
-    timed_visitors: NDArray[np.int64]
-    """Visitors whose first view of the day has a known duration."""
-    bounces: NDArray[np.int64]
-    """Those of the timed visitors whose first view lasted at most BOUNCE_MS."""
-    duration_ms: NDArray[np.int64]
-    """The total of the known durations, milliseconds."""
-    gaps: Gaps = NO_GAPS
+    sums: NDArray[np.int64]
+    gaps: Gaps
 
-    def visitors(self, *, of_page: bool) -> NDArray[np.int64]:
-        """Return the visitors: first views of the day, or first views of the page on that day."""
-        return self.page_visitors if of_page else self.day_visitors
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return len(self.sums[0])
 
-    def padded(self, size: int) -> "Tally":
+    def padded(self, size: int) -> Self:
         """Return the sums of at least `size` numbers; those of further ones are 0."""
-        missing = max(size - len(self.views), 0)
-        return self._each(lambda sums: np.pad(sums, (0, missing)))
+        missing = max(size - self.size, 0)
+        return evolve(self, sums=np.pad(self.sums, ((0, 0), (0, missing))))
 
-    def take(self, numbers: NDArray[np.integer[Any]]) -> "Tally":
+    def take(self, numbers: NDArray[np.integer[Any]]) -> Self:
         """Return the sums of some numbers, in that order."""
-        return self._each(lambda sums: sums[numbers])
+        return evolve(self, sums=self.sums[:, numbers])
 
-    def grouped(self, groups: NDArray[np.intp], size: int) -> "Tally":
+    def grouped(self, groups: NDArray[np.intp], size: int) -> Self:
         """Return the sums of groups of numbers: `groups[number]` is 0 to size - 1."""
-        return self._each(lambda sums: _grouped(sums, groups, size))
+        return evolve(self, sums=_grouped(self.sums, groups, size))
 
-    def total(self) -> "Tally":
-        """Return the sums of all numbers, as those of the number 0."""
-        return self._each(lambda sums: sums.sum(keepdims=True))
-
-    def _each(self, change: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> "Tally":
-        return Tally(
-            views=change(self.views),
-            day_visitors=change(self.day_visitors),
-            page_visitors=change(self.page_visitors),
-            timed_visitors=change(self.timed_visitors),
-            bounces=change(self.bounces),
-            duration_ms=change(self.duration_ms),
-            gaps=self.gaps,
-        )
-
-
-def joined_tallies(tallies: Sequence[Tally]) -> Tally:
-    """Return the sums of the numbers of some tallies, one after the other."""
-
-    def joined(name: str) -> NDArray[np.int64]:
-        return np.concatenate([getattr(tally, name) for tally in tallies])
-
-    return Tally(
-        views=joined("views"),
-        day_visitors=joined("day_visitors"),
-        page_visitors=joined("page_visitors"),
-        timed_visitors=joined("timed_visitors"),
-        bounces=joined("bounces"),
-        duration_ms=joined("duration_ms"),
-        gaps=reduce(or_, [tally.gaps for tally in tallies]),
-    )
+    def beside(self, other: Self) -> Self:
+        """Return the totals of two: that of these under the number 0, of the others under 1."""
+        totals = [each.sums.sum(axis=1) for each in (self, other)]
+        return evolve(self, sums=np.stack(totals, axis=1), gaps=self.gaps | other.gaps)
 
 
 def _grouped(
     sums: NDArray[np.int64], groups: NDArray[np.integer[Any]], size: int
 ) -> NDArray[np.int64]:
-    added = np.zeros(size, np.int64)
-    np.add.at(added, groups, sums)
+    """Return the sums of groups, shape (rows, size): `groups` has that of each column."""
+    added = np.zeros((len(sums), size), np.int64)
+    for row, of_groups in zip(sums, added, strict=True):
+        np.add.at(of_groups, groups, row)
     return added
+
+
+@define(eq=False)
+class Tally(_Rows):
+    """Sums of views for the numbers 0 to n - 1, such as codes: rows in the order of the fields."""
+
+    views: NDArray[np.int64] = field(init=False)
+    day_visitors: NDArray[np.int64] = field(init=False)
+    """First views of the day."""
+    page_visitors: NDArray[np.int64] = field(init=False)
+    """First views of the page on that day."""
+    timed_visitors: NDArray[np.int64] = field(init=False)
+    """Visitors whose first view of the day has a known duration."""
+    bounces: NDArray[np.int64] = field(init=False)
+    """Those of the timed visitors whose first view lasted at most BOUNCE_MS."""
+    duration_ms: NDArray[np.int64] = field(init=False)
+    """The total of the known durations, milliseconds."""
+
+    def __attrs_post_init__(self) -> None:
+        self.views, self.day_visitors, self.page_visitors, *others = self.sums
+        self.timed_visitors, self.bounces, self.duration_ms = others
+
+    def visitors(self, *, of_page: bool) -> NDArray[np.int64]:
+        """Return the visitors: first views of the day, or first views of the page on that day."""
+        return self.page_visitors if of_page else self.day_visitors
+
+    def total(self) -> "Tally":
+        """Return the sums of all numbers, as those of the number 0."""
+        return Tally(self.sums.sum(axis=1, keepdims=True), self.gaps)
 
 
 @frozen(eq=False)
@@ -194,8 +187,7 @@ class VisitSums:
         Codes in any other group are left out.
         """
         is_in = (groups >= 0) & (groups < size)
-        sums = [_grouped(row[is_in], groups[is_in], size) for row in self.sums]
-        return VisitSums(np.arange(size), np.array(sums, np.int64))
+        return VisitSums(np.arange(size), _grouped(self.sums[:, is_in], groups[is_in], size))
 
     def take(self, places: NDArray[np.integer[Any]]) -> "VisitSums":
         """Return the sums of some codes by their places, in that order."""
@@ -241,44 +233,21 @@ class FirstViewAmounts:
     times: NDArray[np.int64]
 
 
-@frozen(eq=False)
-class RowVisits:
-    """The visits of each row of a dimension and, if asked for, how many bounced, shape (n,).
+@define(eq=False)
+class RowVisits(_Rows):
+    """The visits of each row of a dimension, shape (3, n): rows in the order of the fields.
 
-    `conversions` has how many of them reached a goal, if one is asked for.
-    `total` is the number of visits; those that saw several pages are in several rows.
+    Bounces and conversions are 0 if they are not asked for. `total` is the number of visits; those
+    that saw several pages are in several rows.
     """
 
-    visits: NDArray[np.int64]
-    bounces: NDArray[np.int64]
-    conversions: NDArray[np.int64]
     total: int
-    gaps: Gaps
+    visits: NDArray[np.int64] = field(init=False)
+    bounces: NDArray[np.int64] = field(init=False)
+    conversions: NDArray[np.int64] = field(init=False)
 
-    def grouped(self, codes: NDArray[np.intp], groups: NDArray[np.intp], size: int) -> "RowVisits":
-        """Return the visits of groups of rows: `groups`, 0 to size - 1, has that of each code."""
-        return RowVisits(
-            _grouped(self.visits[codes], groups, size),
-            _grouped(self.bounces[codes], groups, size),
-            _grouped(self.conversions[codes], groups, size),
-            self.total,
-            self.gaps,
-        )
-
-
-def joined_visits(rows: Sequence[RowVisits], total: int) -> RowVisits:
-    """Return the visits of rows that are the sums of others. `total` is the number of visits."""
-
-    def joined(name: str) -> NDArray[np.int64]:
-        return np.array([getattr(row, name).sum() for row in rows], np.int64)
-
-    return RowVisits(
-        joined("visits"),
-        joined("bounces"),
-        joined("conversions"),
-        total,
-        reduce(or_, [row.gaps for row in rows]),
-    )
+    def __attrs_post_init__(self) -> None:
+        self.visits, self.bounces, self.conversions = self.sums
 
 
 @frozen(eq=False)

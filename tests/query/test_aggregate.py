@@ -5,7 +5,7 @@ from support.query.snapshots import Cuts, snapshot_of
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.embedded.aggregate import make_tally, repeatable, tally, tally_all, tally_buckets
+from medamad.query.embedded.aggregate import repeatable, tally, tally_all, tally_buckets
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.scan import Selection, WantedColumns
 from medamad.query.embedded.view_filter import ViewFilter
@@ -60,7 +60,7 @@ def test_views_are_summed_by_code_over_any_parts(cuts: Cuts) -> None:
     counted = tally(selected(cuts), Dimension.PATH)
     # Code 0 is a text that no view has.
     assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}
-    assert sums(make_tally(tally_all(selected(cuts)), NO_GAPS)) == {
+    assert sums(Tally(tally_all(selected(cuts)), NO_GAPS)) == {
         name: [sum(each)] for name, each in SUMS.items()
     }
 

@@ -1,6 +1,6 @@
 """The engine over ClickHouse: what `medamad.query.reader` asks for, in SQL."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Self
 
@@ -60,15 +60,16 @@ from medamad.query.sums import (
 )
 from medamad.storage.segments.format import BOUNCE_MS
 
-_TALLY: Final[Mapping[str, str]] = {
-    "views": "count()",
-    "day_visitors": "sum(first_today)",
-    "page_visitors": "sum(first_of_page)",
-    "timed_visitors": "countIf(first_today AND duration_ms > 0)",
-    "bounces": f"countIf(first_today AND duration_ms BETWEEN 1 AND {BOUNCE_MS})",
-    "duration_ms": "sum(duration_ms)",
-}
-_TALLIED: Final = ", ".join(f"{sql} AS t_{name}" for name, sql in _TALLY.items())
+_TALLY: Final = (
+    "count()",
+    "sum(first_today)",
+    "sum(first_of_page)",
+    "countIf(first_today AND duration_ms > 0)",
+    f"countIf(first_today AND duration_ms BETWEEN 1 AND {BOUNCE_MS})",
+    "sum(duration_ms)",
+)
+"""The rows of a `Tally`."""
+_TALLIED: Final = ", ".join(f"{sql} AS t{row}" for row, sql in enumerate(_TALLY))
 _ALL_QUARTILES: Final = "quantilesExactInclusiveIf(0.25, 0.5, 0.75)(duration_ms, duration_ms > 0)"
 _QUARTILES: Final = "countIf(duration_ms > 0) AS timed, " + ", ".join(
     f"{_ALL_QUARTILES}[{number}] AS q{number}" for number in (1, 2, 3)
@@ -334,13 +335,12 @@ class ClickHouseSelected(Selection, Selected):
             else:
                 converted = self._count_begun(dimension, reached)
         size = max(size, len(self.reader.texts(dimension)))
-        return RowVisits(
+        sums = (
             visits.dense(size).visits,
             begun.dense(size).bounces,
             np.zeros(size, np.int64) if converted is None else converted.dense(size).visits,
-            int(begun.visits.sum()),
-            self.visit_gaps,
         )
+        return RowVisits(np.stack(sums), self.visit_gaps, int(begun.visits.sum()))
 
     def _count_begun(
         self, dimension: Dimension, *conditions: str, with_bounces: bool = False
@@ -583,17 +583,9 @@ def _places(found: Found, places: Places) -> NDArray[np.int64]:
 
 def _tally(found: Found, numbers: NDArray[np.int64], size: int) -> Tally:
     sums = np.zeros((len(_TALLY), size), np.int64)
-    for row, name in zip(sums, _TALLY, strict=True):
-        row[numbers] = column_of(found, f"t_{name}")
-    views, day_visitors, page_visitors, timed_visitors, bounces, duration_ms = sums
-    return Tally(
-        views=views,
-        day_visitors=day_visitors,
-        page_visitors=page_visitors,
-        timed_visitors=timed_visitors,
-        bounces=bounces,
-        duration_ms=duration_ms,
-    )
+    for row, of_numbers in enumerate(sums):
+        of_numbers[numbers] = column_of(found, f"t{row}")
+    return Tally(sums, NO_GAPS)
 
 
 def _quartiles_of(counts: NDArray[np.int64], fourfold: NDArray[np.int64]) -> Quartiles:

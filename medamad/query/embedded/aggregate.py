@@ -42,19 +42,6 @@ _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
 
-def make_tally(sums: NDArray[np.int64], gaps: Gaps) -> Tally:
-    """Return sums whose rows are in the order of counters, shape (6, n), as a tally."""
-    return Tally(
-        views=sums[row_numbers.VIEWS],
-        day_visitors=sums[row_numbers.VISITORS],
-        page_visitors=sums[row_numbers.PAGE_VISITORS],
-        timed_visitors=sums[row_numbers.TIMED_VISITORS],
-        bounces=sums[row_numbers.BOUNCES],
-        duration_ms=sums[row_numbers.DURATION_MS],
-        gaps=gaps,
-    )
-
-
 def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = True) -> Tally:
     """Return the sums of the selected views by the codes of a dimension.
 
@@ -75,7 +62,7 @@ def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = 
             gaps |= duration_gaps(
                 rollup, counters, None if mask is None else mask.take(counters.codes)
             )
-    return make_tally(_masked(accumulator.sums, mask), Gaps(gaps))
+    return Tally(_masked(accumulator.sums, mask), Gaps(gaps))
 
 
 def count_views_of_parts(selection: Selection, dimension: Dimension) -> NDArray[np.int64]:

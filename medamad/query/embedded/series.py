@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.aggregate import (
-    make_tally,
     repeatable,
     tally_all,
     tally_buckets,
@@ -25,7 +24,7 @@ from medamad.query.embedded.scan import Selection, WantedColumns
 from medamad.query.embedded.view_filter import Counted, SelectedViews
 from medamad.query.period import Period
 from medamad.query.request import DayGap, Gap, Gaps
-from medamad.query.sums import Series
+from medamad.query.sums import Series, Tally
 from medamad.storage.segments.counters import SLOT_MS, SUMS, VIEWS, keys_of, sums_of
 from medamad.storage.segments.format import Integers, Segment, SortedDurations
 from medamad.storage.segments.parts import MergedSegment
@@ -60,7 +59,7 @@ def total_of(selection: Selection) -> Series:
     else:
         state = selection.filter.state_of(settled.segments)
         found = settled.cached((total_of, period.start_ms, period.end_ms, state), find)
-    return Series(make_tally(found[:SUMS, np.newaxis], gaps), found[SUMS:])
+    return Series(Tally(found[:SUMS, np.newaxis], gaps), found[SUMS:])
 
 
 def _settled_segments(selection: Selection) -> Snapshot | None:
@@ -112,7 +111,7 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
         rollup_sums[:, bucket] += rollup.sums
         pieces[bucket].append(rollup.duration_ms)
     medians_ms = np.array([median(of_bucket) for of_bucket in pieces], np.int64)
-    tally = make_tally(tally_buckets(selection, buckets) + rollup_sums, gaps)
+    tally = Tally(tally_buckets(selection, buckets) + rollup_sums, gaps)
     total = Series(tally.total(), _median_of_all(selection, (rollup for _, rollup in rollups)))
     return Series(tally, cached.with_others(medians_ms), total)
 
@@ -144,7 +143,7 @@ def _filtered(
     sums = LOOPS.tally(batches(), tables, size)
     for bucket, rollup in rollups:
         sums[:, bucket] += rollup.sums
-    tally = make_tally(sums, gaps)
+    tally = Tally(sums, gaps)
     in_one = np.append(np.zeros(size, np.uint32), np.uint32(1))
     total = Series(tally.total(), medians_ms(Groups(in_one, 1)))
     if size == 1:
@@ -301,7 +300,7 @@ def _sorted_at_once(selection: Selection, buckets: Buckets) -> Series:
         sums = tally_buckets(selection, buckets)
     else:
         sums = sums_of(np.concatenate(keys), None, size)
-    return Series(make_tally(sums + rollup_sums, gaps), medians_ms)
+    return Series(Tally(sums + rollup_sums, gaps), medians_ms)
 
 
 @frozen(eq=False)

@@ -185,13 +185,13 @@ def visits_by_dimension(
         of_first = days.of_first_views(of_first)
         of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
     size = max(size, int(of_kind.codes[-1]) + 1 if len(of_kind.codes) else 0)
-    return RowVisits(
+    nothing = np.zeros(size, np.int64)
+    sums = (
         of_kind.dense(size).visits,
-        of_first.dense(size).bounces if with_bounces else np.zeros(size, np.int64),
-        others[0].dense(size).visits if others else np.zeros(size, np.int64),
-        total,
-        gaps,
+        of_first.dense(size).bounces if with_bounces else nothing,
+        others[0].dense(size).visits if others else nothing,
     )
+    return RowVisits(np.stack(sums), gaps, total)
 
 
 def visits_by_first_view(

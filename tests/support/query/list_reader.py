@@ -332,15 +332,14 @@ class ListSelected(Selected):
                 [sum(map(passes, rows.get(code, []))) for code in range(size)], np.int64
             )
 
-        return RowVisits(
+        sums = (
             counted(lambda _: True),
             counted(self._bounced),
             counted(
                 lambda visit: conversions is not None and bool(self._moments(visit, conversions))
             ),
-            len(visits),
-            NO_GAPS,
         )
+        return RowVisits(np.stack(sums), NO_GAPS, len(visits))
 
     def visits_by_first_view(
         self, groupings: Sequence[FirstViewText], *, last: int
@@ -530,8 +529,7 @@ def _tally(views: Iterable[Entry], place_of: Callable[[Entry], int], size: int) 
         is_bounce = is_timed and duration_ms <= BOUNCE_MS
         added = (1, bool(view["p"]), bool(view["q"]), is_timed, is_bounce, duration_ms)
         sums[:, place_of(view)] += added
-    names = ("views", "day_visitors", "page_visitors", "timed_visitors", "bounces", "duration_ms")
-    return Tally(**dict(zip(names, sums, strict=True)))
+    return Tally(sums, NO_GAPS)
 
 
 def _quartiles(groups: Sequence[list[int]]) -> Quartiles:
