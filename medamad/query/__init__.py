@@ -7,7 +7,7 @@ visits by the codes of texts or by bucket (`sums`), with the gaps that daily tot
 is the same for each engine:
 
 - `filters`: which texts match a filter, and which reach a goal
-- `period`, `buckets`, `spans`: which spans of time are meant
+- `period`, `buckets`: which spans of time are meant
 - `names.display_names`, `names.order_of_texts`: the names of rows, and their order
 - `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 

@@ -38,6 +38,10 @@ class Buckets:
         """Return the number of the bucket that each time is in. Every time must be in one."""
         return np.searchsorted(self.edges_ms, time_ms, side="right") - 1
 
+    def nearest(self, time_ms: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return the number of the bucket that each time is in, or of the nearest."""
+        return np.clip(self.of(time_ms), 0, len(self.dates) - 1)
+
     def are_aligned(self, step_ms: int, least_ms: int, greatest_ms: int) -> bool:
         """Return whether all buckets that begin between two times begin at a multiple of a step."""
         begin, end = np.searchsorted(self.edges_ms, [least_ms, greatest_ms], side="right")

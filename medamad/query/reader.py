@@ -17,7 +17,6 @@ from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
-from medamad.query.spans import Spans
 from medamad.query.sums import (
     FirstViewAmounts,
     FirstViewText,
@@ -80,10 +79,11 @@ class Selected(Protocol):
         There are `size` paths, of which codes beyond are newer.
         """
 
-    def visitors_by_since(self, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the visitors by span and SINCE_PLACES, shape (n, 1 + places), and which are known.
+    def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the visitors by bucket and SINCE_PLACES, shape (n, 1 + places).
 
-        A span is unknown if a day in it has only totals without when visitors were here last.
+        Those outside of all buckets count in the nearest. And which buckets are known: one is not
+        if a day in it has only totals without when visitors were here last.
         """
 
     def visits_by_bucket(self, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:

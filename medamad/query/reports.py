@@ -33,7 +33,6 @@ from medamad.query.rows import (
     page_of_rows,
     rows_in_reach,
 )
-from medamad.query.spans import Spans
 from medamad.query.sums import (
     RowVisits,
     Series,
@@ -126,9 +125,14 @@ def _returning(
 ) -> Columns:
     if options.returning_zone is None:
         return {}
-    interval = None if buckets is None else options.interval
-    spans = Spans(selected.period, options.now_ms, buckets, interval)
-    return returning_columns(selected, query, spans, options.returning_zone)
+    return returning_columns(
+        selected,
+        query,
+        zone=options.returning_zone,
+        now_ms=options.now_ms,
+        buckets=buckets,
+        interval=None if buckets is None else options.interval,
+    )
 
 
 def _series_rows(

@@ -42,7 +42,6 @@ from medamad.query.request import (
     Gaps,
     Query,
 )
-from medamad.query.spans import Spans
 from medamad.query.sums import (
     SINCE_PLACES,
     VISITS,
@@ -292,17 +291,17 @@ class ClickHouseSelected(Selection, Selected):
                 quarters[row, codes[inside]] = fourfold[inside]
         return _quartiles_of(counts[paths], quarters[:, paths])
 
-    def visitors_by_since(self, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        places = places_in(spans.buckets)
+    def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        places = places_in(buckets)
         found = self.reader.run(
             f"SELECT {places.key} AS bucket, CAST(since AS String) AS text,"
             f" sum(first_today) AS visitors FROM {self._views()} GROUP BY bucket, since"
         )
-        sums = np.zeros((len(spans), 1 + len(SINCE_PLACES)), np.int64)
-        numbers = np.clip(_places(found, places), 0, max(len(spans) - 1, 0))
+        sums = np.zeros((places.size, 1 + len(SINCE_PLACES)), np.int64)
+        numbers = np.clip(_places(found, places), 0, max(places.size - 1, 0))
         rows = [SINCE_PLACES.get(text, 0) for text in found.get("text", ())]
         np.add.at(sums, (numbers, np.array(rows, np.intp)), column_of(found, "visitors"))
-        return sums, np.ones(len(spans), np.bool_)
+        return sums, np.ones(places.size, np.bool_)
 
     # Visits
 

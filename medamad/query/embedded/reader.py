@@ -28,7 +28,6 @@ from medamad.query.embedded.visitors import visitors_by_since
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import OPEN_MS, Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
-from medamad.query.spans import Spans
 from medamad.query.sums import (
     FirstViewAmounts,
     FirstViewText,
@@ -102,8 +101,8 @@ class EmbeddedSelected(Selected):
     def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:
         return quartiles_by_path(self.selection, paths, size)
 
-    def visitors_by_since(self, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        return visitors_by_since(self.selection, spans)
+    def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        return visitors_by_since(self.selection, buckets)
 
     def visits_by_bucket(self, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
         return visit_figures.visits_by_bucket(self.selection, buckets)

@@ -39,7 +39,6 @@ from medamad.query.filters import (
 from medamad.query.period import Period
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps, Query
-from medamad.query.spans import Spans
 from medamad.query.sums import (
     SINCE_PLACES,
     Amounts,
@@ -291,13 +290,13 @@ class ListSelected(Selected):
             ]
         )
 
-    def visitors_by_since(self, spans: Spans) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        sums = np.zeros((len(spans), 1 + len(SINCE_PLACES)), np.int64)
+    def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        sums = np.zeros((len(buckets.dates), 1 + len(SINCE_PLACES)), np.int64)
         for view in self._views():
             if view["p"]:
-                (span,) = spans.of(np.array([view["time_ms"]]))
-                sums[span, SINCE_PLACES.get(view.get("since", ""), 0)] += 1
-        return sums, np.ones(len(spans), np.bool_)
+                (bucket,) = buckets.nearest(np.array([view["time_ms"]]))
+                sums[bucket, SINCE_PLACES.get(view.get("since", ""), 0)] += 1
+        return sums, np.ones(len(buckets.dates), np.bool_)
 
     # Visits
 
