@@ -29,7 +29,7 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.meta import FORMAT, write_format
 from medamad.storage.errors import StoreError, WrongFormat
-from medamad.storage.migrations import is_outdated, migrate_store
+from medamad.storage.migrations import is_outdated, migrate_store, table_of_visits
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.segments import visit_limit
@@ -190,6 +190,20 @@ async def test_without_room_nothing_is_changed(
     assert is_outdated(tmp_path / "data")
     monkeypatch.undo()
     assert await rows_of(open_store) != before
+
+
+@pytest.mark.usefixtures("before")
+def test_without_room_for_all_steps_none_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_of_visits, "BYTES_PER_VIEW", 1 << 20)
+    monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
+    with pytest.raises(StoreError, match="100 MiB of the disk are free, to bring this store up"):
+        migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
+    environment, txn = open_to_read(tmp_path / "data")
+    txn.abort()
+    environment.close()
+    assert environment.format == 10
 
 
 @pytest.mark.usefixtures("before")

@@ -4,11 +4,14 @@ A module for each format turns a store of the one before into it. It writes in t
 own, each of which leaves a store of the earlier format that can be read, and that the same module
 can go on with: only the last transaction states the new format. So a kill, or a full disk, costs
 nothing but the time. Hits are taken once all is done.
+
+Before the first one begins, the disk has to have room for all: without, the build that wrote the
+store can still serve it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import evolve
 from twisted.logger import Logger
@@ -20,16 +23,27 @@ from medamad.storage.environment.environment import (
     open_environment,
     open_to_read,
 )
-from medamad.storage.environment.files import store_errors
+from medamad.storage.environment.files import check_room, store_errors
 from medamad.storage.environment.meta import FORMAT, write_format
 from medamad.storage.migrations import table_of_visits, visits_of_a_day
+from medamad.storage.migrations.headers import has_views, sound_headers
 
-_STEPS: Final[Mapping[int, Callable[[Environment, BackupProgress], None]]] = {
-    11: visits_of_a_day.migrate,
-    13: table_of_visits.migrate,
-}
+
+class _Step(Protocol):
+    """A module that turns a store of the format before into one of its own."""
+
+    @property
+    def BYTES_PER_VIEW(self) -> int:
+        """How much of the disk it takes at most, by the views in segments."""
+
+    def migrate(self, environment: Environment, progress: BackupProgress) -> None:
+        """Do it."""
+
+
+_STEPS: Final[Mapping[int, _Step]] = {11: visits_of_a_day, 13: table_of_visits}
 """By the format that each makes, of which the store then has all earlier ones."""
-
+_ROOM_BYTES: Final = 64 << 20
+"""What the transactions take at most besides what they write of views."""
 _log: Final = Logger()
 
 
@@ -57,11 +71,19 @@ def migrate_store(directory: Path, map_size: int, progress: BackupProgress) -> N
 
 
 def migrate(environment: Environment, progress: BackupProgress = no_progress) -> Environment:
-    """Bring an open store up to date, as `migrate_store`; return it, or close it on failure."""
+    """Bring an open store up to date, as `migrate_store`; return it, or close it on failure.
+
+    Raises StoreError if the disk has no room for it.
+    """
+    steps = {number: step for number, step in _STEPS.items() if number > environment.format}
     try:
-        for number in (each for each in _STEPS if each > environment.format):
+        if steps:
+            bytes_per_view = sum(step.BYTES_PER_VIEW for step in steps.values())
+            needed = _ROOM_BYTES + bytes_per_view * _views(environment)
+            check_room(environment.path.parent, needed, "to bring this store up to date takes")
+        for number, step in steps.items():
             _log.info("the store is brought to format {new}", new=number)
-            _STEPS[number](environment, progress)
+            step.migrate(environment, progress)
             with environment.lmdb.begin(write=True) as txn:
                 write_format(txn, environment.databases.meta, number)
             _log.info("the store has format {new} now", new=number)
@@ -69,3 +91,10 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
         environment.close()
         raise
     return evolve(environment, format=FORMAT)
+
+
+def _views(environment: Environment) -> int:
+    """Return how many views there are in segments."""
+    with environment.lmdb.begin() as txn:
+        headers = [header for _, header in sound_headers(environment, txn)]
+    return sum(header.views for header in headers if has_views(header))

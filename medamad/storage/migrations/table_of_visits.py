@@ -4,7 +4,7 @@ It adds all that segments have of visits, so that format 12, which had added col
 no module of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,9 +13,9 @@ from medamad.domain.dimensions import ViewNumber
 from medamad.storage.backup import BackupProgress
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Environment, Txn
-from medamad.storage.environment.files import check_room
 from medamad.storage.environment.meta import write_format
-from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.errors import DamagedSegment
+from medamad.storage.migrations.headers import has_views, sound_headers
 from medamad.storage.segments.build import (
     Put,
     merged_visit_puts,
@@ -27,7 +27,6 @@ from medamad.storage.segments.format import (
     COUNTER_KINDS,
     Segment,
     SegmentHeader,
-    decode_header,
     encode_header,
     header_key,
     number_of,
@@ -40,25 +39,21 @@ from medamad.storage.segments.visit_counters import counters_of_visits
 FORMAT: Final = 13
 _AT_ONCE: Final = 64
 """How many segments a transaction writes."""
-_BYTES_PER_VIEW: Final = 12
-"""More than the columns and counters take, with the pages of which only a part is used."""
-_ROOM_BYTES: Final = 64 << 20
+BYTES_PER_VIEW: Final = 12
+"""More than the columns and counters take."""
 _EVENT_BYTES: Final = 68
 """The column of format 12 that had a byte for each visit."""
 _NUMBERS: Final = ViewNumber.VISIT_OFFSET.column
 
 
 def migrate(environment: Environment, progress: BackupProgress) -> None:
-    """Add to all segments what they lack. Raises StoreError if the disk has no room.
+    """Add to all segments what they lack.
 
     What earlier formats have as well changes in the last transaction.
     """
     with environment.lmdb.begin() as txn:
-        headers = dict(_headers(environment, txn))
-        leaves = [key for key, header in headers.items() if _has_views(header)]
-    if leaves:
-        needed = _ROOM_BYTES + _BYTES_PER_VIEW * sum(headers[key].views for key in leaves)
-        check_room(environment.path.parent, needed, "to bring this store up to date takes")
+        headers = dict(sound_headers(environment, txn))
+    leaves = [key for key, header in headers.items() if has_views(header)]
     known: dict[tuple[int, int], Segment] = {}
     offsets: dict[bytes, bytes] = {}
     for begin in range(0, len(leaves), _AT_ONCE):
@@ -85,22 +80,6 @@ def migrate(environment: Environment, progress: BackupProgress) -> None:
             txn.put(key, encode_header(key, segment.header), db=environment.databases.headers)
         write_format(txn, environment.databases.meta, FORMAT)
         progress("written", len(known), len(known))
-
-
-def _headers(environment: Environment, txn: Txn) -> Iterator[tuple[bytes, SegmentHeader]]:
-    """Return the sound headers of all segments by their keys."""
-    with txn.cursor(db=environment.databases.headers) as cursor:
-        for stored_key, value in cursor:
-            key = bytes(stored_key)
-            if number_of(key):  # That of 0 is the watermark of a website.
-                try:
-                    yield key, decode_header(key, value)
-                except Damaged:
-                    continue
-
-
-def _has_views(header: SegmentHeader) -> bool:
-    return bool(header.views and not header.members and not header.day)
 
 
 def _place(key: bytes) -> tuple[int, int]:

@@ -17,8 +17,8 @@ from medamad.domain.dimensions import ViewNumber
 from medamad.storage.backup import BackupProgress
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
-from medamad.storage.environment.files import check_room
 from medamad.storage.errors import Damaged, DamagedSegment
+from medamad.storage.migrations.headers import has_views
 from medamad.storage.segments.format import (
     Segment,
     SegmentHeader,
@@ -35,9 +35,8 @@ from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.records import RecordKind, records_of, sound_rows
 from medamad.storage.websites import read_websites
 
+BYTES_PER_VIEW: Final = 4
 _OFFSET: Final = ViewNumber.VISIT_OFFSET
-_ROOM_BYTES: Final = 64 << 20
-"""What the transaction takes at most besides the values that it replaces."""
 
 
 class _Put(NamedTuple):
@@ -49,12 +48,9 @@ class _Put(NamedTuple):
 
 
 def migrate(environment: Environment, progress: BackupProgress) -> None:
-    """Divide the visits that lasted longer. Raises StoreError if the disk has no room for it."""
+    """Divide the visits that lasted longer."""
     with environment.lmdb.begin() as txn:
         puts = list(_Search(environment, txn, progress).puts())
-    if puts:
-        needed = sum(len(put.value) for put in puts) + _ROOM_BYTES
-        check_room(environment.path.parent, needed, "to bring this store up to date takes")
     with environment.lmdb.begin(write=True) as txn:
         for put in puts:
             txn.put(put.key, put.value, db=put.database)
@@ -126,7 +122,7 @@ class _Search:
         found = [
             Segment(website, number, header)
             for number, header in self._headers(website).items()
-            if header.views and not header.members and not header.day
+            if has_views(header)
         ]
         return sorted(found, key=lambda segment: segment.header.first_sequence)
 
