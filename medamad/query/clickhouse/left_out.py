@@ -1,4 +1,4 @@
-"""The visits of settled days that rules leave out, kept from one request to the next.
+"""The visits of settled days that rules leave out, cached from one request to the next.
 
 To find them takes longer than most questions. The hits of a settled day do not change until the day
 is touched, so what was found for it stays right for as long.
@@ -14,7 +14,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 MOST_VISITS: Final = 200_000
-"""How many visits of a website are kept, and sent with a statement, at most."""
+"""How many visits of a website are cached, and sent with a statement, at most."""
 _MOST_WEBSITES: Final = 100
 
 FindVisits: TypeAlias = Callable[[Sequence[int]], tuple[NDArray[np.uint64], NDArray[np.int64]]]

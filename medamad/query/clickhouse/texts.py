@@ -48,7 +48,7 @@ class _Website:
 
 @define(eq=False)
 class TextsOfWebsites:
-    """The texts of websites, kept from one request to the next. For any thread."""
+    """The texts of websites, cached from one request to the next. For any thread."""
 
     client: Client
     _websites: dict[int, _Website] = field(factory=dict)
@@ -73,14 +73,14 @@ class WebsiteTexts(CodeTexts):
 
     client: Client
     website: int
-    _kept: _Website
+    _cached: _Website
     _check: Callable[[], None]
     _read: set[Dimension] = field(factory=set)
 
     @property
     def cache(self) -> TextCache:
         """What queries have computed from the texts."""
-        return self._kept.cache
+        return self._cached.cache
 
     def __call__(self, dimension: Dimension, /) -> Sequence[str]:
         """Return the texts of a dimension, at least up to the greatest code in what was read."""
@@ -98,7 +98,7 @@ class WebsiteTexts(CodeTexts):
         return np.array(found, np.int64)
 
     def _known(self, dimension: Dimension) -> _Known:
-        known = self._kept.by_dimension.setdefault(dimension, _Known())
+        known = self._cached.by_dimension.setdefault(dimension, _Known())
         if dimension not in self._read:
             with known.lock:
                 self._update(dimension, known)
