@@ -38,10 +38,7 @@ STAMP = "frontend.sha256"
 
 KERNEL = "kernel.so"
 KERNEL_STAMP = "kernel.sha256"
-"""The file with the digest of what the compiled loops are made from."""
-
-COMPILED_FOR = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
-"""Zig's name of each machine that the loops are compiled for, elsewhere numpy replaces them."""
+"""The file with the digests of the compiled loops and of what they are made from."""
 
 SHORT = 7
 """The length of a short commit id."""
@@ -72,7 +69,7 @@ class Build(BuildHookInterface[Any]):
                 make_kernel(root / "medamad" / "query" / "embedded" / "kernel.c", made)
         finally:
             hand_over(root, made, frontend / "node_modules", root / "__pycache__")
-        if self.target_name == "wheel" and (made / KERNEL).exists():
+        if self.target_name == "wheel":
             # Without any library, not even C's: for each distribution of Linux.
             machine = platform.machine()
             build_data["pure_python"] = False
@@ -187,25 +184,35 @@ def sources(frontend: Path) -> Iterator[Path]:
 
 def digest_of(files: list[Path], folder: Path) -> str:
     """Return the SHA-256 of the contents of files, and of their names as seen from a folder."""
-    digest = hashlib.sha256()
-    for file in files:
-        content = hashlib.sha256(file.read_bytes()).hexdigest()
-        digest.update(f"{os.path.relpath(file, folder)} {content}\n".encode())
-    return digest.hexdigest()
+    return hashlib.sha256(digests_of(files, folder).encode()).hexdigest()
+
+
+def digests_of(files: list[Path], folder: Path) -> str:
+    """Return a line for each file, with its name as seen from a folder and its SHA-256."""
+    contents = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return "".join(f"{os.path.relpath(file, folder)} {contents[file]}\n" for file in files)
 
 
 def make_kernel(source: Path, made: Path) -> None:
-    """Compile the loops of queries for this machine, unless they are up to date."""
-    target = COMPILED_FOR.get(platform.machine())
-    if target is None or sys.platform != "linux":
-        (made / KERNEL).unlink(missing_ok=True)
-        return
-    digest = f"{target} {digest_of([Path(__file__), source], source.parent)}"
-    stamp = made / KERNEL_STAMP
-    if (made / KERNEL).exists() and stamp.exists() and stamp.read_text("ascii") == digest:
+    """Compile the loops of queries for machines of this kind, unless they are up to date.
+
+    Raises BuildError where they cannot be.
+    """
+    system, machine = platform.system(), platform.machine()
+    if system != "Linux" or sys.byteorder != "little" or sys.maxsize < 1 << 32:
+        raise BuildError(
+            f"medamad is for Linux on 64-bit, little-endian machines, not for {machine}"
+        )
+    library, stamp = made / KERNEL, made / KERNEL_STAMP
+
+    def digests() -> str:
+        return f"{machine}\n" + digests_of([Path(__file__), source, library], source.parent)
+
+    if library.exists() and stamp.exists() and stamp.read_text("ascii") == digests():
         return
     stamp.unlink(missing_ok=True)
-    arguments = ["-target", target, "-std=c11", "-O3", "-Wall", "-Wextra", "-Werror"]
+    # For each processor of the machine's architecture, not for this one alone.
+    arguments = ["-mcpu=baseline", "-std=c11", "-O3", "-Wall", "-Wextra", "-Werror"]
     arguments += ["-fPIC", "-shared", "-nostdlib", "-s"]
     # Not in place: a daemon that runs has the library mapped.
     new = made / f"{KERNEL}.new"
@@ -220,8 +227,8 @@ def make_kernel(source: Path, made: Path) -> None:
         )
         if ran.returncode:
             raise BuildError(f"the C compiler ended with {ran.returncode}:\n{ran.stdout}")
-    new.replace(made / KERNEL)
-    stamp.write_text(digest, encoding="ascii")
+    new.replace(library)
+    stamp.write_text(digests(), encoding="ascii")
 
 
 def fetch(frontend: Path) -> None:

@@ -20,9 +20,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.daemon import RUN, Daemon
 
-from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.numpy_loops import NumpyLoops
-
 SMALL = 1_000
 """The number of small websites besides the large one."""
 
@@ -109,7 +106,6 @@ def folder_or_temporary(given: Path | None) -> Iterator[Path]:
 @contextmanager
 def daemon_on(folder: Path) -> Iterator[tuple[Daemon, float]]:
     """Run the daemon on a folder. Yield it and the milliseconds until it responded."""
-    assert not isinstance(LOOPS, NumpyLoops), "no compiled loops: install the package again"
     daemon = Daemon(folder, configuration=CONFIGURATION, command=RUN)
     began = time.perf_counter()
     daemon.start()

@@ -15,8 +15,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from attrs import Factory, define, frozen
 
-from medamad.query.embedded.kernel import LOOPS, CompiledLoops
-
 OUT: Final = Path("build/benchmarks")
 _PLACES: Final = ("--data", "--out")
 _GIB: Final = 1 << 30
@@ -86,10 +84,7 @@ def by_turns(asks: Mapping[str, Ask], repeat: int) -> dict[str, dict[str, float]
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures depend on: processor, cores, memory and versions.
-
-    `is_compiled` is whether queries have the compiled loops of a package.
-    """
+    """Return what the figures depend on: processor, cores, memory and versions."""
     lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     pages = os.sysconf("SC_PHYS_PAGES")
@@ -97,7 +92,6 @@ def machine() -> dict[str, Any]:
         "processor": next(iter(models), platform.machine()),
         "cores": os.cpu_count(),
         "memory_gib": round(pages * os.sysconf("SC_PAGE_SIZE") / _GIB),
-        "is_compiled": isinstance(LOOPS, CompiledLoops),
         "python": platform.python_version(),
         **{name: version(name) for name in ("medamad", "twisted", "lmdb", "numpy", "duckdb")},
     }

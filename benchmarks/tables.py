@@ -65,12 +65,11 @@ def machine_lines(result: Result, noise: Result) -> str:
             ("DuckDB", "duckdb"),
         )
     )
-    loops = "" if machine["is_compiled"] else ", the loops of queries not compiled"
     loops_ms = noise["loop_ms"]
     least, middle, most = min(loops_ms), median(loops_ms), max(loops_ms)
     return (
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; "
-        f"{versions}{loops}.\n\n"
+        f"{versions}.\n\n"
         f"How quiet it was: between the benchmarks, a fixed loop on one core ran {len(loops_ms)} "
         f"times, in {least:.1f} to {most:.1f} ms (median {middle:.1f}); on a quiet machine it "
         f"always takes as long. Other machines on the same host took {noise['stolen']:.1%} of the "

@@ -1,6 +1,8 @@
 """The installed build: version, commit, and the files of etc/ and systemd/ that come with it."""
 
+from ctypes import CDLL
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,8 @@ GENERATED: Final = Path(__file__).parent / "_build"
 """The folder of generated files (see hatch_build.py)."""
 DASHBOARD: Final = GENERATED / "frontend" / "dashboard"
 SCRIPTS: Final = GENERATED / "frontend" / "scripts"
+KERNEL: Final = GENERATED / "kernel.so"
+KERNEL_SOURCE: Final = Path(__file__).parent / "query" / "embedded" / "kernel.c"
 PAGE: Final = "index.html"
 SHARE_PAGE: Final = "share.html"
 
@@ -23,6 +27,23 @@ def check_frontend(dashboard: Path = DASHBOARD, scripts: Path = SCRIPTS) -> None
     for needed in (dashboard / PAGE, dashboard / SHARE_PAGE, scripts):
         if not needed.exists():
             raise FileNotFoundError(f"medamad was installed without {needed}")
+
+
+@cache
+def load_kernel(library: Path = KERNEL, source: Path = KERNEL_SOURCE) -> CDLL:
+    """Return the compiled loops of queries.
+
+    Raises OSError if the package was built without them, if they are damaged, or if their source
+    has changed since, as it may in a checkout.
+    """
+    stamp = library.with_suffix(".sha256")
+    if not library.exists() or not stamp.exists():
+        raise FileNotFoundError(f"medamad was installed without {library}")
+    digests = stamp.read_text("ascii").split()
+    for file in (library, source):
+        if sha256(file.read_bytes()).hexdigest() not in digests:
+            raise OSError(f"{file} has changed since medamad was installed: install it again")
+    return CDLL(str(library))
 
 
 @cache

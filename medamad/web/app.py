@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from medamad.accounts.accounts import Accounts
 from medamad.accounts.shares import Shares
 from medamad.accounts.tokens import Tokens
-from medamad.build import check_frontend
+from medamad.build import check_frontend, load_kernel
 from medamad.domain.errors import ApiError, Unavailable
 from medamad.ingest.pipeline import Pipeline, load_tables
 from medamad.ingest.write_queue import Reactor
@@ -196,6 +196,7 @@ def make_site(
     )
     site = Site(backend, reactor)
     check_frontend()
+    load_kernel()
     root = Root(backend, site)
     site.root = root
     hits = WholeHits(backend, site, root.is_hit)

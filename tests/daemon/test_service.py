@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,13 +22,13 @@ from twisted.internet.endpoints import HostnameEndpoint, connectProtocol
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThread
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import LogEvent, capturedLogs, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
 from medamad.accounts.credentials import digest, new_token
 from medamad.admin.client import NotRunning, connect
 from medamad.admin.protocol import DaemonState, Status
-from medamad.build import VERSION
+from medamad.build import VERSION, load_kernel
 from medamad.daemon import runtime
 from medamad.daemon.service import QUERY_THREADS, Started
 from medamad.domain.accounts import Login
@@ -533,6 +534,23 @@ async def test_it_runs_if_what_requests_need_cannot_be_loaded(
     await calls.first
     await loaded.addTimeout(PATIENCE_S, reactor)
     assert len(logged_failures.take(LookupError)) == 1
+    await daemon.stopService()
+
+
+@pytest_twisted.ensureDeferred
+async def test_it_does_not_start_without_compiled_loops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "medamad.web.app.load_kernel", partial(load_kernel.__wrapped__, tmp_path / "kernel.so")
+    )
+    calls = RecordedCalls()
+    daemon = daemon_of(config_in(tmp_path / "data"), calls)
+    with capturedLogs() as captured:
+        daemon.startService()
+        assert await calls.first == 1
+    lines = [formatEvent(event) for event in captured]
+    assert f"not started: medamad was installed without {tmp_path}/kernel.so" in lines
     await daemon.stopService()
 
 

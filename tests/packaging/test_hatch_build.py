@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 from support.distributions import ROOT, Built
 
+from medamad.build import load_kernel
 from medamad.lookup.countries import countries_by_zone, country_name
 from medamad.lookup.languages import language_names, locale_name
 
@@ -217,6 +218,44 @@ def test_loops_that_do_not_compile_fail_the_build(
     for _ in range(2):
         with pytest.raises(hook.BuildError, match=r"ended with 1:\n(.*\n)*.*unused variable"):
             hook.make_kernel(source, made)
+
+
+def test_loops_of_a_machine_that_there_is_no_compiler_for_fail_the_build(
+    hook: ModuleType, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook.sys, "byteorder", "big")
+    monkeypatch.setattr(hook.platform, "machine", lambda: "s390x")
+    with pytest.raises(hook.BuildError, match="on 64-bit, little-endian machines, not for s390x"):
+        hook.make_kernel(tmp_path / "kernel.c", made)
+
+
+@pytest.mark.parametrize("name", ["kernel.so", "kernel.sha256"])
+def test_nothing_starts_without_the_loops(
+    hook: ModuleType, made: Path, tmp_path: Path, name: str
+) -> None:
+    source = tmp_path / "kernel.c"
+    source.write_text("int one(void) { return 1; }\n")
+    hook.make_kernel(source, made)
+    assert load_kernel(made / "kernel.so", source).one() == 1
+    load_kernel.cache_clear()
+    (made / name).unlink()
+    with pytest.raises(FileNotFoundError, match=r"installed without .*/kernel\.so"):
+        load_kernel(made / "kernel.so", source)
+
+
+@pytest.mark.parametrize("name", ["kernel.so", "kernel.c"])
+def test_nothing_starts_with_loops_of_another_source(
+    hook: ModuleType, made: Path, tmp_path: Path, name: str
+) -> None:
+    source = tmp_path / "kernel.c"
+    source.write_text("int one(void) { return 1; }\n")
+    hook.make_kernel(source, made)
+    changed = {"kernel.so": made / "kernel.so", "kernel.c": source}[name]
+    changed.write_bytes(changed.read_bytes()[:-1])
+    with pytest.raises(OSError, match=f"/{name} has changed .*: install it again"):
+        load_kernel(made / "kernel.so", source)
+    hook.make_kernel(source, made)
+    assert load_kernel(made / "kernel.so", source).one() == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

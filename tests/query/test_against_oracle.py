@@ -1,7 +1,6 @@
 """Every statistic over random hits, periods, filters and parts, compared with the naive oracle."""
 
 import random
-import sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -25,7 +24,6 @@ from support.query.snapshots import (
 )
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.embedded.numpy_loops import NumpyLoops
 from medamad.storage.dictionary.decode import CodeTexts, TextCache
 
 FEW = 120
@@ -167,18 +165,6 @@ def test_queries_match_the_oracle_while_texts_are_added(endpoint: str) -> None:
     cuts = Cuts((30, 60, 90), (True, True, False, True), grouped=2, in_parts=2)
     for _ in range(5):
         check(RandomTraffic(rng, MOMENTS[0], "day"), (120, 40), cuts, endpoint, texts_grow=True)
-
-
-def test_random_queries_match_the_oracle_without_the_library(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name, module in sys.modules.items():
-        if name.startswith("medamad.query.") and hasattr(module, "LOOPS"):
-            monkeypatch.setattr(module, "LOOPS", NumpyLoops())
-    rng = random.Random(2)  # noqa: S311
-    cuts = Cuts((100, 200, 300), (True, True, False, True), grouped=3, in_parts=3)
-    for endpoint in (*ENDPOINTS, *GOAL_ENDPOINTS):
-        check(RandomTraffic(rng, MOMENTS[0], "day"), (400, 150), cuts, endpoint)
 
 
 def test_many_random_queries_have_results() -> None:

@@ -1,8 +1,7 @@
-"""The compiled loops against those in numpy, and both against plain Python."""
+"""The compiled loops against plain Python."""
 
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
 
-from medamad.query.embedded.kernel import LOOPS, CompiledLoops, load_loops
+from medamad.query.embedded.kernel import LOOPS, Loops
 from medamad.query.embedded.loops import (
     ONES,
     CodeTable,
     CountedViews,
     GoalsInVisits,
     Groups,
-    Loops,
     OwnEvents,
     PartViews,
     RowMask,
@@ -26,24 +24,14 @@ from medamad.query.embedded.loops import (
     VisitsToSum,
     same_number,
 )
-from medamad.query.embedded.numpy_loops import NumpyLoops
 from medamad.query.embedded.quantiles import windows_around
 from medamad.query.sums import Quartiles
 from medamad.storage.segments.format import BOUNCED, PAGE_VISITOR, TIMED, VISITOR
 
-BOTH = [NumpyLoops(), LOOPS]
 DTYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 FLAGS = [flags for flags in range(16) if not flags & BOUNCED or flags & TIMED]
 NO_ROWS = np.zeros(0, np.uint32)
 EDGES = [0, 1, 63, 64, 65, 4095, 4096, 4097, 9000]
-
-
-def test_the_library_is_built() -> None:
-    assert isinstance(LOOPS, CompiledLoops)
-
-
-def test_without_a_library_numpy_does_the_same(tmp_path: Path) -> None:
-    assert isinstance(load_loops(tmp_path / "kernel.so"), NumpyLoops)
 
 
 @st.composite
@@ -120,15 +108,14 @@ def test_views_are_selected_and_added_up(
 ) -> None:
     parts, tables, size = drawn
     sums = naive_sums(parts, tables, size)
-    for loops in BOTH:
-        for views in parts:
-            rows = loops.select(views, tables)
-            assert rows.dtype == np.intp
-            assert rows.tolist() == naive_rows(views, tables)
-            from_first = evolve(views, begin=0)
-            mask = loops.match(from_first, tables)
-            assert np.flatnonzero(mask.unpacked()).tolist() == naive_rows(from_first, tables)
-        assert loops.tally([parts], tables, size).tolist() == sums
+    for views in parts:
+        rows = LOOPS.select(views, tables)
+        assert rows.dtype == np.intp
+        assert rows.tolist() == naive_rows(views, tables)
+        from_first = evolve(views, begin=0)
+        mask = LOOPS.match(from_first, tables)
+        assert np.flatnonzero(mask.unpacked()).tolist() == naive_rows(from_first, tables)
+    assert LOOPS.tally([parts], tables, size).tolist() == sums
 
 
 DURATIONS = [0, 0, 1, 255, 256, 257, 5000, 5000, 86_400_000, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
@@ -171,29 +158,38 @@ def test_quartiles_of_groups(
         views.duration_ms = views.duration_ms.astype(np.uint32)
     groups = Groups(rng.integers(0, group_count + 1, size + 1).astype(np.uint32), group_count)
     expected = naive_quartiles(parts, tables, groups)
-    for loops in BOTH:
-        assert quartiles_of(loops.quartiles(lambda: [parts], tables, groups)) == expected
-        gathered = [loops.gather(parts, tables)]
-        assert quartiles_of(loops.quartiles(gathered.copy, [], groups)) == expected
+    assert quartiles_of(LOOPS.quartiles(lambda: [parts], tables, groups)) == expected
+    gathered = [LOOPS.gather(parts, tables)]
+    assert quartiles_of(LOOPS.quartiles(gathered.copy, [], groups)) == expected
     some, others = [parts[:1]], [parts[1:]]
     of_all = LOOPS.quartiles(lambda: [parts], tables, groups)
     of_some = LOOPS.quartiles(lambda: some, tables, groups)
     windows_of_all = windows_around(of_all)
     for windows in (windows_of_all, windows_around(of_some)):
         is_found = set()
-        for loops in BOTH:
-            near = [loops.find_near(each, tables, groups, windows) for each in (some, others)]
-            found = loops.near_quartiles(near[0], near[1])
-            is_found.add(found is not None)
-            if found is not None:
-                assert quartiles_of(found) == expected
-                order = rng.permutation(group_count)
-                taken = loops.near_quartiles(*(each.take(order) for each in near))
-                assert taken is not None
-                assert quartiles_of(taken) == [expected[group] for group in order]
+        near = [LOOPS.find_near(each, tables, groups, windows) for each in (some, others)]
+        found = LOOPS.near_quartiles(near[0], near[1])
+        is_found.add(found is not None)
+        if found is not None:
+            assert quartiles_of(found) == expected
+            order = rng.permutation(group_count)
+            taken = LOOPS.near_quartiles(*(each.take(order) for each in near))
+            assert taken is not None
+            assert quartiles_of(taken) == [expected[group] for group in order]
         assert len(is_found) == 1
         if windows is windows_of_all:
             assert is_found == {True}
+
+
+def test_quartiles_of_very_many_groups() -> None:
+    size = (1 << 17) + 2
+    numbers = np.arange(size, dtype=np.uint32)
+    views = PartViews(0, size, [], numbers, duration_ms=numbers + 1)
+    # One of them is of no group.
+    groups = Groups(numbers[::-1].copy(), size - 1)
+    found = LOOPS.quartiles(lambda: [[views], [views]], [], groups)
+    assert found.counts.tolist() == [2] * (size - 1)
+    assert found.quartile(2).tolist() == list(range(size, 1, -1))
 
 
 def test_quartiles_that_are_in_no_window_are_not_found() -> None:
@@ -204,12 +200,11 @@ def test_quartiles_that_are_in_no_window_are_not_found() -> None:
     groups = Groups(np.array([0, 1], np.uint32), 1)
     hundred = durations(*range(10_000, 10_100))
     windows = windows_around(LOOPS.quartiles(lambda: hundred, [], groups))
-    for loops in BOTH:
-        some = loops.find_near(hundred, [], groups, windows)
-        assert 0 < len(some.duration_ms) <= 3 * 100
-        for added, is_found in [((1,), True), ((1,) * 40, False), ((90_000,) * 40, False)]:
-            others = loops.find_near(durations(*added), [], groups, windows)
-            assert (loops.near_quartiles(some, others) is not None) == is_found
+    some = LOOPS.find_near(hundred, [], groups, windows)
+    assert 0 < len(some.duration_ms) <= 3 * 100
+    for added, is_found in [((1,), True), ((1,) * 40, False), ((90_000,) * 40, False)]:
+        others = LOOPS.find_near(durations(*added), [], groups, windows)
+        assert (LOOPS.near_quartiles(some, others) is not None) == is_found
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.tuples(*[st.sampled_from(DTYPES)] * 2))
@@ -225,10 +220,9 @@ def test_views_are_marked_by_their_events(
         for row, code in zip(rows, properties, strict=True)
         if code < len(table.mask) and table.mask[code]
     }
-    for loops in BOTH:
-        mask = RowMask.of_none(50)
-        loops.mark_views(properties, rows, table, mask)
-        assert set(np.flatnonzero(mask.unpacked()).tolist()) == marked
+    mask = RowMask.of_none(50)
+    LOOPS.mark_views(properties, rows, table, mask)
+    assert set(np.flatnonzero(mask.unpacked()).tolist()) == marked
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.tuples(*[st.sampled_from(DTYPES)] * 2))
@@ -256,19 +250,17 @@ def test_events_are_counted_by_their_properties_and_views(
         RowMask.of_none(size).with_rows(begins),
         RowMask.of_none(50).with_rows(np.flatnonzero(matching)),
     )
-    for loops in BOTH:
-        for times in range(3):
-            counts, total = loops.count_events([events] * times, table, 6)
-            assert total == times * len({number for number, _ in found})
-            assert counts.tolist() == [times * expected[code] for code in range(7)]
+    for times in range(3):
+        counts, total = LOOPS.count_events([events] * times, table, 6)
+        assert total == times * len({number for number, _ in found})
+        assert counts.tolist() == [times * expected[code] for code in range(7)]
 
 
-@pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
-def test_a_part_can_have_few_of_many_properties(loops: Loops) -> None:
+def test_a_part_can_have_few_of_many_properties() -> None:
     properties, rows = np.array([3, 255], np.uint8), np.array([0, 1], np.uint8)
     every = RowMask.of_none(2).with_rows(np.arange(2))
     events = OwnEvents(properties, rows, every, every)
-    counts, total = loops.count_events([events], CodeTable(np.ones(440, np.bool_)), 440)
+    counts, total = LOOPS.count_events([events], CodeTable(np.ones(440, np.bool_)), 440)
     assert np.flatnonzero(counts).tolist() == [3, 255]
     assert total == 2
 
@@ -288,15 +280,15 @@ def test_halves_of_much_work_are_put_together() -> None:
     ]
     tables = [CodeTable(np.array([True, False, True]))]
     groups = Groups(np.arange(301, dtype=np.uint32), 300)
-    numpys = NumpyLoops()
-    expected = quartiles_of(numpys.quartiles(lambda: [parts], tables, groups))
+    # These are too small to be divided.
+    each_part = [[part] for part in parts]
+    expected = quartiles_of(LOOPS.quartiles(lambda: each_part, tables, groups))
     assert quartiles_of(LOOPS.quartiles(lambda: [parts], tables, groups)) == expected
     windows = windows_around(LOOPS.quartiles(lambda: [parts], tables, groups))
-    for loops in BOTH:
-        near = loops.find_near([parts], tables, groups, windows)
-        found = loops.near_quartiles(near, loops.find_near([], tables, groups, windows))
-        assert found is not None
-        assert quartiles_of(found) == expected
+    near = LOOPS.find_near([parts], tables, groups, windows)
+    found = LOOPS.near_quartiles(near, LOOPS.find_near([], tables, groups, windows))
+    assert found is not None
+    assert quartiles_of(found) == expected
     events = [
         OwnEvents(
             rng.integers(0, 9, size, np.uint8),
@@ -306,23 +298,22 @@ def test_halves_of_much_work_are_put_together() -> None:
         )
         for size in map(len, parts)
     ]
-    for loops in BOTH:
-        counts, total = loops.count_events(events, tables[0], 9)
-        assert counts[0] + counts[2] == total
-        assert counts.tolist() == numpys.count_events(events, tables[0], 9)[0].tolist()
-    sums = numpys.tally([parts], tables, 300).tolist()
+    counts, total = LOOPS.count_events(events, tables[0], 9)
+    assert counts[0] + counts[2] == total
+    counts_of_parts = [LOOPS.count_events([each], tables[0], 9)[0] for each in events]
+    assert counts.tolist() == sum(counts_of_parts).tolist()
+    sums = LOOPS.tally(each_part, tables, 300).tolist()
     assert LOOPS.tally([parts], tables, 300).tolist() == sums
     assert LOOPS.tally([LOOPS.gather(parts, tables)], [], 300).tolist() == sums
 
 
-@pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
-def test_one_number_stands_for_all_views(loops: Loops) -> None:
+def test_one_number_stands_for_all_views() -> None:
     flags = np.array([VISITOR, VISITOR, PAGE_VISITOR], np.uint8)
     codes = np.array([1, 0, 1], np.uint8)
     views = PartViews(0, 3, [codes], same_number(2), flags, np.array([5, 6, 7], np.uint16))
     sums = [[0, 0, 2], [0, 0, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 12]]
-    assert loops.tally([[views]], [ONES], 3).tolist() == sums
-    assert loops.tally([loops.gather([views], [ONES])], [], 3).tolist() == sums
+    assert LOOPS.tally([[views]], [ONES], 3).tolist() == sums
+    assert LOOPS.tally([LOOPS.gather([views], [ONES])], [], 3).tolist() == sums
 
 
 @given(
@@ -348,24 +339,22 @@ def test_visits_begin_where_their_first_views_are(
     for some in (beyond, slice(begin, end), slice(None)):
         chosen = np.arange(size)[some] if isinstance(some, slice) else some
         expected = [first_row(row) for row in chosen.tolist()]
-        for loops in BOTH:
-            assert loops.first_rows(offsets, some).tolist() == expected
+        assert LOOPS.first_rows(offsets, some).tolist() == expected
     first_views = np.flatnonzero(offsets == 1).tolist()
     mask = RowMask.of_rows(size, rows)
     for matching in (mask, None):
         views = PartViews(begin, end, [matching])
         begun = sorted({first_row(row) for row in naive_rows(views, [ONES])} & {*first_views})
-        for loops in BOTH:
-            chosen = loops.begins_with(offsets, views, [ONES])
-            assert np.flatnonzero(chosen.unpacked()).tolist() == begun
-            visits = loops.visits_at(offsets, chosen)
-            assert visits.begins.tolist() == begun
-            assert visits.index.tolist() == [first_views.index(row) for row in begun]
+        chosen = LOOPS.begins_with(offsets, views, [ONES])
+        assert np.flatnonzero(chosen.unpacked()).tolist() == begun
+        visits = LOOPS.visits_at(offsets, chosen)
+        assert visits.begins.tolist() == begun
+        assert visits.index.tolist() == [first_views.index(row) for row in begun]
 
 
 def test_visits_of_a_part_are_found_after_those_of_a_larger_one() -> None:
     # A thread keeps the place for the rows of the largest part, however many these are.
-    loops = load_loops()
+    loops = Loops.load()
     loops.visits_at(np.ones(21, np.uint8), RowMask.of_rows(21, np.arange(21)))
     visits = loops.visits_at(np.ones(4, np.uint8), RowMask.of_rows(4, np.arange(2)))
     assert visits.begins.tolist() == [0, 1]
@@ -398,12 +387,11 @@ def test_visits_and_their_views_are_added_up_by_code(seed: int, size: int, great
     first = VisitsToSum(offsets, chosen, codes, added=added)
     last = VisitsToSum(offsets, chosen, codes, spans)
     together = VisitsToSum(offsets, chosen, same_number(3))
-    for loops in BOTH:
-        assert (loops.sum_visits([first, first], 2, 5) == 2 * firsts).all()
-        assert (loops.sum_visits([last, last], 0, 5) == 2 * lasts).all()
-        views = CountedViews(loops.mask_visits(offsets, chosen), codes, repeats)
-        assert loops.count_views([views, views], 5).tolist() == [2 * each for each in seen]
-        assert loops.sum_visits([together], 0, 4).tolist() == [[0]] * 3 + [[is_chosen.sum()]]
+    assert (LOOPS.sum_visits([first, first], 2, 5) == 2 * firsts).all()
+    assert (LOOPS.sum_visits([last, last], 0, 5) == 2 * lasts).all()
+    views = CountedViews(LOOPS.mask_visits(offsets, chosen), codes, repeats)
+    assert LOOPS.count_views([views, views], 5).tolist() == [2 * each for each in seen]
+    assert LOOPS.sum_visits([together], 0, 4).tolist() == [[0]] * 3 + [[is_chosen.sum()]]
 
 
 @given(
@@ -445,11 +433,10 @@ def test_goals_are_counted_in_any_order_or_one_after_the_other(
         else:
             visits[goal] += len(reached)
     part = GoalsInVisits(offsets, chosen, rows, moments if in_order else None)
-    for loops in BOTH:
-        found = loops.count_goals([part, part], 3)
-        assert [each.tolist() for each in found] == [
-            [2 * count for count in counts] for counts in (conversions, visits)
-        ]
+    found = LOOPS.count_goals([part, part], 3)
+    assert [each.tolist() for each in found] == [
+        [2 * count for count in counts] for counts in (conversions, visits)
+    ]
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([*DTYPES, np.int64]))
@@ -462,17 +449,15 @@ def test_rows_are_added_up_by_code(seed: int, size: int, dtype: type[np.integer]
         if 20 <= code < 50:
             added = [1, int(columns[0][row]), int(columns[1][row])]
             expected[code - 20] += added
-    for loops in BOTH:
-        sums = np.ones((31, 3), np.int64)
-        loops.add_by_code(codes, columns, 20, sums)
-        assert sums[:-1].tolist() == expected[:-1].tolist()
+    sums = np.ones((31, 3), np.int64)
+    LOOPS.add_by_code(codes, columns, 20, sums)
+    assert sums[:-1].tolist() == expected[:-1].tolist()
 
 
-@pytest.mark.parametrize("loops", BOTH, ids=["numpy", "compiled"])
-def test_columns_may_be_at_any_address(loops: Loops) -> None:
+def test_columns_may_be_at_any_address() -> None:
     codes = np.frombuffer(b"\0" + np.arange(5000, dtype="<u4").tobytes(), "<u4", 5000, 1)
     table = CodeTable(np.arange(5000) % 7 == 3)
-    rows = loops.select(PartViews(1, 5000, [codes]), [table])
+    rows = LOOPS.select(PartViews(1, 5000, [codes]), [table])
     assert rows.tolist() == list(range(3, 5000, 7))
 
 
@@ -523,9 +508,8 @@ def test_the_views_of_some_visits_are_marked_and_those_beside_others_counted(
         for row, offset in enumerate(offsets.tolist())
         if 0 < offset <= row + 1 and row + 1 - offset in left_out
     )
-    for loops in BOTH:
-        mask = loops.mask_visits(offsets, RowMask.of_rows(size, left_out))
-        assert np.flatnonzero(mask.unpacked()).tolist() == of_left_out
-        for step in (1, -1):
-            found = loops.count_beside([part, part], [ONES, table], step, 5)
-            assert found.tolist() == [2 * count for count in expected[step]]
+    mask = LOOPS.mask_visits(offsets, RowMask.of_rows(size, left_out))
+    assert np.flatnonzero(mask.unpacked()).tolist() == of_left_out
+    for step in (1, -1):
+        found = LOOPS.count_beside([part, part], [ONES, table], step, 5)
+        assert found.tolist() == [2 * count for count in expected[step]]

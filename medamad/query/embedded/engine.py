@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
-from twisted.logger import Logger
 
 from medamad.domain.errors import NotFound
 from medamad.domain.websites import Website
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from medamad.query.embedded.reader import EmbeddedReader
 
 T = TypeVar("T")
-_log: Final = Logger()
 
 
 def left_out_finder(sources: Sources) -> FindLeftOut:
@@ -43,15 +41,9 @@ class EmbeddedEngine(Engine):
     store: Store
 
     def load(self, cancellation: Cancellation) -> None:
-        """Import what statistics are answered by, and find what is cached for large websites.
-
-        Log what statistics are slower without.
-        """
-        from medamad.query.embedded import kernel  # noqa: PLC0415 - as in `read`
+        """Import what statistics are answered by, and find what is cached for large websites."""
         from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - as in `read`
 
-        if not isinstance(kernel.LOOPS, kernel.CompiledLoops):
-            _log.warn("statistics take longer: there are no compiled loops for this machine")
         for website in self.store.websites.all():
             with suppress(NotFound):  # deleted meanwhile
                 self.read(website, Sources({}), cancellation, EmbeddedReader.prepare)

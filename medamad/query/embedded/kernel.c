@@ -1,7 +1,7 @@
 /* The inner loops of queries: which views of a part match, their sums, the views of visits.
 
-   medamad/query/embedded/kernel.py calls these functions, loops.py says what they return, and numpy_loops.py
-   has the same for machines without this library. Nothing here allocates or keeps anything.
+   medamad/query/embedded/kernel.py calls these functions, and says what they return. Nothing here allocates
+   or keeps anything.
 
    Columns are what segments hold: unsigned numbers of 1, 2, 4 or 8 bytes, at any address. They are
    checksummed, but no number of theirs is trusted to be in bounds. */

@@ -1,14 +1,12 @@
 """The inner loops of queries, compiled: kernel.c has them, hatch_build.py makes the library.
 
-They run without the interpreter's lock. Where there is no library, numpy does the same.
+They run without the interpreter's lock.
 """
 
 import ctypes
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from threading import Lock, local
 from typing import Any, Final, Literal, Self, TypeVar
 
@@ -16,7 +14,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.build import GENERATED
+from medamad.build import load_kernel
 from medamad.query.embedded.loops import (
     NO_COLUMN,
     Batch,
@@ -26,7 +24,6 @@ from medamad.query.embedded.loops import (
     CountedViews,
     GoalsInVisits,
     Groups,
-    Loops,
     OwnEvents,
     PartRows,
     PartViews,
@@ -36,7 +33,6 @@ from medamad.query.embedded.loops import (
     address_of,
     describe_column,
 )
-from medamad.query.embedded.numpy_loops import NumpyLoops
 from medamad.query.embedded.quantiles import WINDOWS, NearDurations
 from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
@@ -48,7 +44,7 @@ _BUCKETS: Final = 64
 _SLOTS: Final = 6
 """The most buckets that the three quartiles of a group are in."""
 _MOST_GROUPS: Final = 1 << 17
-"""For more groups, counting the durations in buckets would take too much memory."""
+"""Counting the durations of more groups in buckets at once would take too much memory."""
 _SPARSE: Final = 4
 _WORTH_HALVING: Final = 1 << 19
 """For fewer views, another thread would begin too late to help."""
@@ -102,7 +98,7 @@ class _Array:
 
 
 @frozen(eq=False)
-class CompiledLoops:
+class Loops:
     """The loops of kernel.c."""
 
     _library: ctypes.CDLL
@@ -111,9 +107,9 @@ class CompiledLoops:
     """Each thread's place for the rows of a part, which is too large to be allocated each time."""
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls) -> Self:
         """Load the library. Raises OSError."""
-        library = ctypes.CDLL(str(path))
+        library = load_kernel()
         array, number = _Array, ctypes.c_int64
         parts = (array, number, array, number)
         of_groups = (*parts, array, number)
@@ -153,7 +149,10 @@ class CompiledLoops:
         return rows[:count].copy()
 
     def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
-        """Return copies of the columns of the views that match."""
+        """Return copies of the columns of the views that match, in no order.
+
+        Their durations must be known. Without flags, the copies have none.
+        """
         filters = _described(tables)
         gathered = [PartViews(0, 0, [])] * 2
         first = batch[0].numbers if batch else NO_COLUMN
@@ -186,7 +185,11 @@ class CompiledLoops:
     def tally(
         self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
     ) -> NDArray[np.int64]:
-        """Return the sums of the views that match, by their numbers 0 to size - 1."""
+        """Return the sums of the views that match, by their numbers 0 to size - 1.
+
+        Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
+        numbers do not count. Either all of a batch have durations, or none.
+        """
         filters = _described(tables)
         # One more takes the views with other numbers.
         by_number = np.zeros((2, (size + 1) * _LINE), np.int64)
@@ -206,7 +209,11 @@ class CompiledLoops:
         return sums.reshape(SUMS, size)
 
     def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
-        """Return the row of the first view of the visit of each of some views."""
+        """Return the row of the first view of the visit of each of some views.
+
+        That is `offset - 1` rows before it; an offset of 0 is unknown. The row is -1 if it is
+        unknown or before the part, and for rows that the part does not have.
+        """
         begin, count, some = _rows_of_part(rows, len(offsets))
         first_rows = np.empty(count, np.intp)
         self._library.medamad_first_rows(
@@ -226,7 +233,7 @@ class CompiledLoops:
         return mask
 
     def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
-        """Return the visits of a part that begin in the rows of a mask."""
+        """Return which views of a part belong to the visits that begin in the rows of a mask."""
         size = len(offsets)
         index, begins = self._rows(2 * size)[: 2 * size].reshape(2, -1)
         described = describe_column(offsets)
@@ -241,7 +248,10 @@ class CompiledLoops:
         return mask
 
     def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
-        """Return the sums of visits by their codes."""
+        """Return the sums of visits by their codes: 1 for each, and its numbers in `added` columns.
+
+        Shape (size, 1 + added). Visits with other codes do not count.
+        """
         # One more takes the visits with other codes.
         sums = np.zeros((2, (size + 1) * (1 + added)), np.int64)
 
@@ -254,7 +264,7 @@ class CompiledLoops:
         return total[:-1]
 
     def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
-        """Count views by their codes, but for repeats."""
+        """Count views by their codes 0 to size - 1, but for repeats."""
         counts = np.zeros((2, size + 1), np.int64)
 
         def count(half: int, parts: Sequence[CountedViews]) -> None:
@@ -268,7 +278,10 @@ class CompiledLoops:
     def count_goals(
         self, parts: Sequence[GoalsInVisits], goals: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how often visits reached each goal, and how many visits did."""
+        """Return how often visits reached each goal, and how many visits did, shape (goals,).
+
+        If the order counts, only those did that have reached all goals before it.
+        """
         found, size = np.zeros((2, 2, goals), np.int64), max(map(len, parts), default=0)
 
         def count(half: int, parts: Sequence[GoalsInVisits]) -> None:
@@ -289,7 +302,11 @@ class CompiledLoops:
         step: Literal[1, -1],
         size: int,
     ) -> NDArray[np.int64]:
-        """Count the codes of the views that come after matching ones in their visits, or before."""
+        """Count the codes of the views that come after matching ones in their visits.
+
+        With a step of -1, before them. Shape (size + 1,): the last count is that of matching views
+        after which there is none.
+        """
         counts, filters = np.zeros((2, size + 1), np.int64), _described(tables)
 
         def count(half: int, parts: Sequence[ViewsInVisits]) -> None:
@@ -311,7 +328,11 @@ class CompiledLoops:
         least: int,
         sums: NDArray[np.int64],
     ) -> None:
-        """Add rows to the sums of their codes: 1, and what each column has."""
+        """Add rows to the sums of their codes: 1, and what each column has.
+
+        `sums`, shape (k + 1, 1 + columns), has those of the codes from `least` on, and may be used
+        for anything in its last row.
+        """
         described = b"".join(map(describe_column, (codes, *columns)))
         self._library.medamad_add_by_code(
             described, 1 + len(columns), len(codes), least, len(sums) - 1, sums
@@ -324,7 +345,7 @@ class CompiledLoops:
         return rows
 
     def match(self, views: PartViews, tables: Sequence[CodeTable]) -> RowMask:
-        """Return which of the views of a part match."""
+        """Return which of the views of a part match, of which they are the first."""
         described, filters = _described([views]), _described(tables)
         mask = RowMask.of_none(views.end)
         self._library.medamad_match(described, filters, len(tables), mask.bits)
@@ -341,7 +362,11 @@ class CompiledLoops:
     def count_events(
         self, parts: Sequence[OwnEvents], table: CodeTable, size: int
     ) -> tuple[NDArray[np.int64], int]:
-        """Count rows of events with matching properties, of views that match, by their property."""
+        """Count rows of events with matching properties, of views that match, by their property.
+
+        Return the counts of the properties 0 to size - 1, with one more for greater ones, and how
+        many events they belong to.
+        """
         filters = _described([table])
         counts, totals = np.zeros((2, size + 1), np.int64), [0, 0]
 
@@ -355,13 +380,22 @@ class CompiledLoops:
         return counts.sum(axis=0), sum(totals)
 
     def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group.
+        """Return the quartiles of the durations of the views that match, by group."""
+        found = [
+            self._quartiles(batches, tables, groups.some(first, _MOST_GROUPS))
+            for first in range(0, max(groups.count, 1), _MOST_GROUPS)
+        ]
+        columns = zip(*((each.counts, each.low_ms, each.high_ms) for each in found), strict=True)
+        return Quartiles(*(np.concatenate(pieces, axis=-1) for pieces in columns))
+
+    def _quartiles(
+        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
+    ) -> Quartiles:
+        """Return the same of few enough groups.
 
         They are counted in a few dozen buckets of each group, and only those are collected that are
         in the bucket of a quartile.
         """
-        if groups.count > _MOST_GROUPS:
-            return NumpyLoops().quartiles(batches, tables, groups)
         library, filters = self._library, _described(tables)
         # By halves, as the helper divides the batches.
         counts_of_halves = np.zeros((2, (groups.count + 1) * _BUCKETS), np.uint32)
@@ -456,7 +490,10 @@ class CompiledLoops:
         return NearDurations.of(windows, counts[0, :-1] + counts[1, :-1], pieces)
 
     def near_quartiles(self, some: NearDurations, others: NearDurations) -> Quartiles | None:
-        """Return the quartiles of all durations of groups."""
+        """Return the quartiles of the durations that two were found among, with the same windows.
+
+        None if one of them is in none of its windows.
+        """
         size = len(some.counts)
         columns = [
             (each.duration_ms, each.begins, each.ends, each.counts) for each in (some, others)
@@ -483,14 +520,4 @@ def _described(each: Iterable[T | CodeTable]) -> bytes:
     return b"".join([one.described for one in each])
 
 
-def load_loops(path: Path = GENERATED / "kernel.so") -> Loops:
-    """Return the compiled loops, or those in numpy if there is no library for this machine."""
-    if sys.byteorder == "little":
-        try:
-            return CompiledLoops.load(path)
-        except (OSError, AttributeError):  # absent, or of earlier sources
-            pass
-    return NumpyLoops()
-
-
-LOOPS: Final = load_loops()
+LOOPS: Final = Loops.load()

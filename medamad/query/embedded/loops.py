@@ -1,17 +1,15 @@
-"""What the inner loops of queries take and return, however they run."""
+"""What the inner loops of queries take and return."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from medamad.query.embedded.quantiles import NearDurations
-from medamad.query.sums import Quartiles
 from medamad.storage.segments.format import Integers, MappedColumn
 
 _FEW: Final = 4
@@ -274,6 +272,12 @@ class Groups:
     of: NDArray[np.uint32]
     count: int
 
+    def some(self, first: int, most: int) -> "Groups":
+        """Return those from one on, up to so many, numbered from 0 on."""
+        count = min(self.count - first, most)
+        # Numbers below the first one become great ones.
+        return Groups(np.minimum(self.of - np.uint32(first), np.uint32(count)), count)
+
 
 @frozen(eq=False)
 class OwnEvents:
@@ -419,121 +423,3 @@ Batch: TypeAlias = Sequence[PartViews]
 """Views of some parts."""
 Batches: TypeAlias = Callable[[], Iterable[Batch]]
 """Returns the same batches each time."""
-
-
-class Loops(Protocol):
-    """The loops, compiled or not."""
-
-    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
-        """Return the row of the first view of the visit of each of some views.
-
-        That is `offset - 1` rows before it; an offset of 0 is unknown. The row is -1 if it is
-        unknown or before the part, and for rows that the part does not have.
-        """
-
-    def begins_with(
-        self, offsets: Integers, views: PartViews, tables: Sequence[CodeTable]
-    ) -> RowMask:
-        """Return the rows in which visits of a part begin that have any of the matching views."""
-
-    def visits_at(self, offsets: Integers, chosen: RowMask) -> "ChosenVisits":
-        """Return the visits of a part that begin in the rows of a mask, as all of these do."""
-
-    def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
-        """Return which views of a part belong to the visits that begin in the rows of a mask."""
-
-    def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
-        """Return the sums of visits by their codes: 1 for each, and its numbers in `added` columns.
-
-        Shape (size, 1 + added). Visits with other codes do not count.
-        """
-
-    def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
-        """Count views by their codes 0 to size - 1, but for repeats."""
-
-    def count_goals(
-        self, parts: Sequence[GoalsInVisits], goals: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how often visits reached each goal, and how many visits did, shape (goals,).
-
-        If the order counts, only those did that have reached all goals before it.
-        """
-
-    def count_beside(
-        self,
-        parts: Sequence[ViewsInVisits],
-        tables: Sequence[CodeTable],
-        step: Literal[1, -1],
-        size: int,
-    ) -> NDArray[np.int64]:
-        """Count the codes of the views that come after matching ones in their visits.
-
-        With a step of -1, before them. Shape (size + 1,): the last count is that of matching views
-        after which there is none.
-        """
-
-    def add_by_code(
-        self,
-        codes: NDArray[Any],
-        columns: Sequence[NDArray[Any]],
-        least: int,
-        sums: NDArray[np.int64],
-    ) -> None:
-        """Add rows to the sums of their codes: 1, and what each column has.
-
-        `sums`, shape (k + 1, 1 + columns), has those of the codes from `least` on, and may be used
-        for anything in its last row.
-        """
-
-    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
-        """Return the rows of the views that match, ascending."""
-
-    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
-        """Return copies of the columns of the views that match, in no order.
-
-        Their durations must be known. Without flags, the copies have none.
-        """
-
-    def tally(
-        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
-    ) -> NDArray[np.int64]:
-        """Return the sums of the views that match, by their numbers 0 to size - 1.
-
-        Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
-        numbers do not count. Either all of a batch have durations, or none.
-        """
-
-    def match(self, views: PartViews, tables: Sequence[CodeTable]) -> RowMask:
-        """Return which of the views of a part match, of which they are the first."""
-
-    def mark_views(
-        self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
-    ) -> None:
-        """Add the rows of views that have an event with a matching property to a mask."""
-
-    def count_events(
-        self, parts: Sequence[OwnEvents], table: CodeTable, size: int
-    ) -> tuple[NDArray[np.int64], int]:
-        """Count rows of events with matching properties, of views that match, by their property.
-
-        Return the counts of the properties 0 to size - 1, with one more for greater ones, and how
-        many events they belong to.
-        """
-
-    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group."""
-
-    def find_near(
-        self,
-        batches: Iterable[Batch],
-        tables: Sequence[CodeTable],
-        groups: Groups,
-        windows: NDArray[np.uint32],
-    ) -> NearDurations:
-        """Return the durations of the views that match, as far as they are in some windows."""
-
-    def near_quartiles(self, some: NearDurations, others: NearDurations) -> Quartiles | None:
-        """Return the quartiles of the durations that two were found among, with the same windows.
-
-        None if one of them is in none of its windows.
-        """
