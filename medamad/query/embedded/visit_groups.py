@@ -254,10 +254,10 @@ def find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
             found.append(_elsewhere_of(settled, segment))
         return Elsewhere.of(found)
 
-    found = [settled.cached(find_elsewhere, find)] if settled.segments else []
-    if changing or snapshot.chunks or snapshot.events:
-        found.append(_read_elsewhere(evolve(snapshot, segments=tuple(changing))))
-    return found[0] if len(found) == 1 else Elsewhere.of(found)
+    found = _read_elsewhere(evolve(snapshot, segments=tuple(changing)))
+    if not settled.segments:
+        return found
+    return Elsewhere.of([found, settled.cached(find_elsewhere, find)])
 
 
 def _read_elsewhere(snapshot: Snapshot) -> Elsewhere:
