@@ -1,7 +1,7 @@
 """Views expire, and the rollups of their days answer as the views did."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -11,9 +11,11 @@ import msgspec
 import pytest
 import pytest_twisted
 from attrs import define, evolve
+from support.query.naive_filters import Pairs
 from support.query.oracle import Entry, Oracle
-from support.query.snapshots import SOURCES, WITHOUT_VISITS, result
-from support.storage.contents import agrees, entries, orphans, settled, stored_rows
+from support.query.readers import reader_of
+from support.query.snapshots import SOURCES, WITHOUT_VISITS, query_from, result
+from support.storage.contents import agrees, entries, idle, orphans, settled, stored_rows
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view, event, unload, views
 from support.storage.log_lines import logged_warnings
 from support.storage.reactor import RecordingReactor
@@ -23,10 +25,12 @@ from twisted.logger import LogLevel
 from medamad.domain.dimensions import Dimension
 from medamad.domain.hits import Event, Unload, View
 from medamad.domain.websites import Website
+from medamad.query.reader import Reader
 from medamad.query.request import Gap
 from medamad.storage.compaction.job import Expire, Job
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.compaction.retention import cutoff_of
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
 from medamad.storage.wal.log import WriteBatch
@@ -55,13 +59,14 @@ def days_of(store: Store, website: Website) -> list[int]:
 
 def ask(store: Store, website: Website, endpoint: str, query: Any = ()) -> tuple[Any, list[int]]:
     """Return a result and the days that it does not cover."""
+    return store.read(website, lambda snapshot: answer_of(snapshot, endpoint, query))
 
-    def question(snapshot: Any) -> tuple[Any, list[int]]:
-        found = result(snapshot, endpoint, list(query), now_ms=LATER_MS)
-        days = [day for gap in Gap for day in found.gaps.days(gap)]
-        return msgspec.to_builtins(found.content), days
 
-    return store.read(website, question)
+def answer_of(asked: Snapshot | Reader, endpoint: str, query: Any) -> tuple[Any, list[int]]:
+    """Return the same of a snapshot, or from a reader."""
+    found = result(asked, endpoint, list(query), now_ms=LATER_MS)
+    days = [day for gap in Gap for day in found.gaps.days(gap)]
+    return msgspec.to_builtins(found.content), days
 
 
 def answers(store: Store, website: Website) -> dict[str, Any]:
@@ -514,6 +519,150 @@ async def test_an_expiry_that_is_interrupted_goes_on_after_a_start(open_store: O
     assert answers(store, website) == expected[1]
     assert orphans(store.environment) == []
     await store.close()
+
+
+FROM_MIDNIGHT_ON = ("start", datetime.fromtimestamp(MIDNIGHT_MS / 1000, UTC).isoformat())
+UNTIL_MIDNIGHT = ("end", datetime.fromtimestamp(MIDNIGHT_MS / 1000 - 1, UTC).isoformat())
+ABOUT_WHOLE_VISITS: Sequence[tuple[str, Pairs]] = (
+    ("goals", [("path", "/2")]),
+    ("goals", [("prop_name", "k")]),
+    ("goals", [("entry_page", "/1"), ("path", "/3")]),
+    ("pages", [("entry_page", "/1")]),
+    ("summary", [("visit_views[gte]", "2"), ("browser[neq]", "Opera")]),
+    ("properties", [("entry_page", "/1")]),
+    ("next", [("of", "/2")]),
+    ("previous", [("of", "/3")]),
+)
+"""Questions that depend on all of a visit, and count those of its views that are in a period."""
+
+
+async def visits_of_known_visitors(store: Store) -> Website:
+    """Store a visit of four views, the last three after midnight, events of these, and others."""
+    website = await store.add_website("example.com", 1)
+    minute_ms = HOUR_MS // 60
+    for number, minute in enumerate((-5, 1, 25, 26), 1):
+        time_ms = MIDNIGHT_MS + minute * minute_ms
+        for identity in (b"somebody", b"no. %d" % number):
+            at = {"time_ms": time_ms, "beacon": f"{identity!r} {number}", "identity": identity}
+            await store.append([a_view(first_today=False, path=f"/{number}", **at)])
+            await store.append([event(at["beacon"], time_ms + 1)])
+        # It is stored in another segment than its view.
+        await store.append([event(f"{b'somebody'!r} {number}", time_ms + 23 * HOUR_MS)])
+    await settled(store, FIRST_EXPIRY_MS - 1)
+    return website
+
+
+def from_midnight_on(store: Store, website: Website) -> list[tuple[Any, list[int]]]:
+    """Return answers about visits of which views are after midnight, and the days they lack."""
+    return [
+        ask(store, website, name, [*query, FROM_MIDNIGHT_ON]) for name, query in ABOUT_WHOLE_VISITS
+    ]
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_are_named_while_visits_that_began_before_them_expire(
+    open_store: OpenStore,
+) -> None:
+    """The segments of a visit expire one after the other."""
+    store = open_store(sizes=Sizes(1, 2, 0))
+    website = await visits_of_known_visitors(store)
+    answers = from_midnight_on(store, website)
+    assert not any(missing for _, missing in answers)
+    (partition,) = store.partitions.all()
+    cutoff = cutoff_of(Keep(1), ZoneInfo("UTC"), FIRST_EXPIRY_MS)
+    lacking = 0
+    while await store.compactor.run_next(partition, FIRST_EXPIRY_MS, cutoff) is not None:
+        for asked, whole, (found, missing) in zip(
+            ABOUT_WHOLE_VISITS, answers, from_midnight_on(store, website), strict=True
+        ):
+            assert MIDNIGHT_MS // DAY_MS in missing or (found, missing) == whole, asked
+            lacking += found != whole[0]
+    assert lacking
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_are_named_if_visits_began_before_them_in_a_damaged_segment(
+    open_store: OpenStore,
+) -> None:
+    store = open_store(sizes=Sizes(1, 2, 0))
+    website = await visits_of_known_visitors(store)
+    # The first view has an event after midnight.
+    asked = [*ABOUT_WHOLE_VISITS, ("properties", [("path", "/1")])]
+    compare_without(store, website, asked, FROM_MIDNIGHT_ON, MIDNIGHT_MS // DAY_MS)
+    pages, rules = [("pages", [])], [[("entry_page", "/1")]]
+    compare_without(store, website, pages, FROM_MIDNIGHT_ON, MIDNIGHT_MS // DAY_MS, rules=rules)
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_days_are_named_if_their_visits_or_events_go_on_in_a_damaged_segment(
+    open_store: OpenStore,
+) -> None:
+    store = open_store(sizes=Sizes(1, 2, 0))
+    website = await store.add_website("example.com", 1)
+    before_ms = MIDNIGHT_MS - HOUR_MS // 60
+    for identity, path, time_ms in (
+        (b"somebody", "/1", before_ms),
+        (b"another", "/3", before_ms),
+        (b"somebody", "/a", MIDNIGHT_MS),
+        (b"no. 3", "/4", MIDNIGHT_MS),
+        (b"no. 4", "/5", MIDNIGHT_MS),
+    ):
+        at = {"time_ms": time_ms, "path": path, "beacon": path}
+        await store.append([a_view(identity=identity, first_today=path != "/a", **at)])
+    await idle(store)
+    await store.append([event("/3", MIDNIGHT_MS)])
+    await idle(store)
+    await settled(store, FIRST_EXPIRY_MS - 1)
+    asked = [
+        ("summary", [("visits", "true")]),
+        ("exits", []),
+        ("goals", []),
+        ("goals", [("path", "/a")]),
+        ("funnels/pages", []),
+        ("next", [("of", "/1")]),
+        ("pages", [("visit_bounce", "false")]),
+        ("browsers", [("prop_name", "k")]),
+    ]
+    day = MIDNIGHT_MS // DAY_MS - 1
+    compare_without(store, website, asked, UNTIL_MIDNIGHT, day)
+    pages, rules = [("pages", [])], [[("path", "/a")]]
+    compare_without(store, website, pages, UNTIL_MIDNIGHT, day, rules=rules)
+    await store.close()
+
+
+def compare_without(
+    store: Store,
+    website: Website,
+    asked: Sequence[tuple[str, Pairs]],
+    bound: tuple[str, str],
+    day: int,
+    *,
+    rules: Sequence[Pairs] = (),
+) -> None:
+    """Leave out each segment that is of another day; what changes in an answer has to be named."""
+    queries = [query_from(rule) for rule in rules]
+
+    def compare(snapshot: Snapshot) -> None:
+        others = [
+            leaf.number
+            for leaf in snapshot.leaf_segments()
+            if day not in {ms // DAY_MS for ms in leaf.header.time_bounds}
+        ]
+        for name, query in asked:
+            whole = answer_of(reader_of(snapshot, SOURCES, queries), name, [*query, bound])
+            assert whole[1] == []
+            without = [
+                reader_of(snapshot.without(frozenset({number})), SOURCES, queries)
+                for number in others
+            ]
+            found = [answer_of(each, name, [*query, bound]) for each in without]
+            assert any(content != whole[0] for content, _ in found), (name, query)
+            for each in found:
+                assert each == whole or day in each[1], (name, query)
+
+    store.read(website, compare)
 
 
 @pytest_twisted.ensureDeferred

@@ -21,7 +21,7 @@ from medamad.query.embedded.selection import (
     select,
 )
 from medamad.query.embedded.view_filter import Exclusions, ViewFilter, event_codes
-from medamad.query.embedded.visit_groups import visits_in_groups
+from medamad.query.embedded.visit_groups import left_out_of, visits_in_groups
 from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
@@ -70,7 +70,7 @@ def count_properties(
     )
     selection = Selection(snapshot, query.period, views, cancellation)
     whole, left_out = selection.apart() or (selection, None)
-    counter, gaps = _Counter(labels), selection.left_out
+    counter, gaps = _Counter(labels), left_out_of(selection)
     gaps |= _count_events(whole, counter, without_view=matches_without_view(query))
     for rollup in snapshot.rollups:
         cancellation.check()
@@ -420,7 +420,7 @@ class EventFilter:
 
     def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:
         """Return the gaps of `loose` alone."""
-        if not self.snapshot.rollup_segments:
+        if not self.snapshot.rollup_segments and not self.snapshot.left_out_ms:
             return set()
         events = _some(*self._wanted(pieces, properties))
         is_found = np.zeros(len(events), np.bool_)
@@ -452,7 +452,10 @@ class EventFilter:
                 yield part, order[found], places
 
     def _views_gone(self, events: EventColumns, is_found: Mask) -> tuple[Mask, set[DayGap]]:
-        """Return which events are of views of which a rollup is left, and the gaps of its days."""
+        """Return which events are of views of which a rollup is left, and the gaps of its days.
+
+        Also those of views that may be damaged, with the gaps of their own days.
+        """
         gone, gaps = np.zeros(len(events), np.bool_), set()
         for rollup in self.snapshot.rollups:
             low, high = rollup.sequence_bounds
@@ -460,6 +463,15 @@ class EventFilter:
             if is_gone.any():
                 gone |= is_gone
                 gaps.add((Gap.FIGURES, rollup.day))
+        if self.snapshot.left_out_ms:
+            is_lost = ~is_found & ~gone & (events.view > 0)
+            gone |= is_lost
+            times_ms = np.unique(events.time_ms[is_lost]).tolist()
+            gaps |= {
+                (Gap.DAMAGED, day)
+                for time_ms in times_ms
+                for day in self.period.days_of(time_ms, time_ms)
+            }
         return gone, gaps
 
 

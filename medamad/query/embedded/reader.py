@@ -23,7 +23,11 @@ from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.series import series_of, total_of
 from medamad.query.embedded.view_filter import Counted, ViewFilter
-from medamad.query.embedded.visit_groups import visits_in_groups
+from medamad.query.embedded.visit_groups import (
+    gaps_without_beginning,
+    left_out_of,
+    visits_in_groups,
+)
 from medamad.query.embedded.visitors import visitors_by_since
 from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import OPEN_MS, Reader, Selected
@@ -59,11 +63,11 @@ class EmbeddedSelected(Selected):
 
     @property
     def left_out(self) -> Gaps:
-        return self.selection.left_out
+        return left_out_of(self.selection)
 
     @property
     def visit_gaps(self) -> Gaps:
-        return self.selection.visit_gaps
+        return self.selection.visit_gaps | gaps_without_beginning(self.selection)
 
     def time_bounds(self) -> tuple[int, int]:
         scanned = list(self.selection.candidates(_time_bounds))

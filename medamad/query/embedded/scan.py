@@ -204,6 +204,8 @@ class Selection:
         """
         damaged = damaged_days(self.snapshot, self.period)
         excluded = self.filter.excluded
+        if self.filter.properties is not None or excluded is not None:
+            damaged |= self._days_before_damage()
         if excluded is not None:
             damaged |= Gaps(
                 (Gap.EXCLUSIONS, rollup.day)
@@ -222,12 +224,30 @@ class Selection:
 
     @property
     def gaps_without_visits(self) -> Gaps:
-        """The days in the period of which there are views that belong to no visit."""
-        return Gaps(
+        """The days in the period of which there are views that belong to no visit.
+
+        Or of which visits may go on in damaged data.
+        """
+        return self._days_before_damage() | Gaps(
             (Gap.VISITS, day)
             for part in self.snapshot.parts
             if not part.first_visit and self._is_in_period(part)
             for day in self.period.days_of(*part.time_bounds)
+        )
+
+    def _days_before_damage(self) -> Gaps:
+        """Return the days in the period of views that may have events, or visits, in damaged data.
+
+        These are up to SETTLED_MS later.
+        """
+        return Gaps(
+            (Gap.DAMAGED, day)
+            for first_ms, _ in self.snapshot.left_out_ms
+            for part in self.snapshot.parts
+            for day in self.period.days_of(
+                max(part.time_bounds[0], first_ms - SETTLED_MS),
+                min(part.time_bounds[1], first_ms - 1),
+            )
         )
 
     def rollups_in_period(self) -> Iterator[Rollup]:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
-from medamad.query.embedded.scan import Selection, divide
+from medamad.query.embedded.scan import Selection, divide, loose_events
 from medamad.query.embedded.view_filter import Candidates
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
-from medamad.query.request import Cancellation
+from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps
 from medamad.storage.segments.format import Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews, gather
 from medamad.storage.segments.parts import (
@@ -40,6 +40,7 @@ from medamad.storage.segments.visit_numbers import (
     are_any_between,
     begun_in,
     find_ascending,
+    rows_of_visits,
     sequences_of,
     visits_of_views,
 )
@@ -98,6 +99,49 @@ def shared_by_leaf(
         gathered[snapshot] = find_shared(snapshot, ALWAYS, cancellation, by_leaf=True)
     shared: SharedVisits = gathered[snapshot]
     return shared
+
+
+def left_out_of(selection: Selection) -> Gaps:
+    """Return `Selection.left_out`, with the days of visits that filters and rules cannot see.
+
+    On visits of which a part has expired, rules were decided then.
+    """
+    filter_, gaps = selection.filter, selection.left_out
+    if filter_.visits or (filter_.excluded and selection.snapshot.left_out_ms):
+        gaps |= gaps_without_beginning(selection)
+    return gaps
+
+
+def gaps_without_beginning(selection: Selection) -> Gaps:
+    """Return the days in the period of what belongs to visits whose first view is gone.
+
+    It is damaged, or has expired before the rest. What such visits are like is unknown.
+    """
+    snapshot, period, cancellation = selection.snapshot, selection.period, selection.cancellation
+    numbers = NO_NUMBERS
+    if snapshot.rollup_segments or snapshot.left_out_ms:
+        numbers = find_elsewhere(snapshot, cancellation).visits
+    if not snapshot.left_out_ms:
+        last = max((each.header.sequence_bounds[1] for each in snapshot.rollup_segments), default=0)
+        numbers = numbers[: numbers.searchsorted(last, side="right")]
+    numbers = np.setdiff1d(numbers, _begun(snapshot, numbers, cancellation), assume_unique=True)
+    if not len(numbers):
+        return NO_GAPS
+    times_ms, views = [NO_NUMBERS], [NO_NUMBERS]
+    for part in _leaves_near(snapshot, numbers, cancellation):
+        rows = rows_of_visits(part, numbers)
+        own = np.flatnonzero(np.isin(part.own.view, rows))
+        times_ms += [part.time_ms[rows], part.own.time_ms[own]]
+        views.append(sequences_of(part, rows))
+    for events in loose_events(snapshot, cancellation, int(numbers[0])):
+        of_views = np.isin(events.view.astype(np.int64), np.concatenate(views))
+        times_ms.append(events.time_ms[of_views])
+    found = np.concatenate(times_ms)
+    return Gaps(
+        (Gap.VISITS, day)
+        for time_ms in np.unique(found[period.mask(found)]).tolist()
+        for day in period.days_of(time_ms, time_ms)
+    )
 
 
 @define(eq=False)
