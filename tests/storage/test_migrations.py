@@ -32,8 +32,10 @@ from medamad.storage.errors import StoreError, WrongFormat
 from medamad.storage.migrations import is_outdated, migrate_store, table_of_visits
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
-from medamad.storage.segments import visit_limit
+from medamad.storage.segments import read, visit_limit
 from medamad.storage.segments.build import encode_segment
+from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.visit_columns import MadeVisits, visits_of
 from medamad.storage.store import Store
 from medamad.storage.wal import visits
 
@@ -190,6 +192,22 @@ async def test_without_room_nothing_is_changed(
     assert is_outdated(tmp_path / "data")
     monkeypatch.undo()
     assert await rows_of(open_store) != before
+
+
+@pytest.mark.usefixtures("before")
+def test_the_visits_of_a_segment_are_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[int, int]] = []
+
+    def make(part: ViewColumns) -> MadeVisits:
+        made.append(part.sequence_bounds)
+        return visits_of(part)
+
+    monkeypatch.setattr(read, "visits_of", make)
+    migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
+    assert made
+    assert len(made) == len(set(made))
 
 
 @pytest.mark.usefixtures("before")

@@ -33,7 +33,7 @@ from medamad.storage.segments.format import (
     website_of,
 )
 from medamad.storage.segments.read import open_part, open_segment
-from medamad.storage.segments.visit_columns import numbers_elsewhere, visits_of
+from medamad.storage.segments.visit_columns import numbers_elsewhere
 from medamad.storage.segments.visit_counters import counters_of_visits
 
 FORMAT: Final = 13
@@ -101,7 +101,7 @@ def _add_visits(
     header = segment.header
     part = open_segment(segment, None, WriterAccess(txn), environment.databases)
     try:
-        visits = visits_of(part)
+        visits = part.visits()
         puts = list(visit_puts(visits, segment.key))
         if header.has_counters:
             puts += (

@@ -169,6 +169,8 @@ class OpenSegment(OpenedBase):
     """The views and events of a segment, with later corrections applied."""
 
     _overlay: Overlay | None
+    _made_visits: VisitColumns | None = field(default=None, init=False)
+    """Those of a segment that an earlier build wrote, once they were made."""
 
     @property
     def ascends(self) -> bool:
@@ -227,7 +229,9 @@ class OpenSegment(OpenedBase):
         header = self._header
         if not header.has_visits:
             # An earlier build wrote it, and it is damaged or has yet to get what it lacks.
-            return visits_of(self)
+            if self._made_visits is None:
+                self._made_visits = visits_of(self)
+            return self._made_visits
         change = None
         if self._overlay is not None and len(self._overlay.places):
             change = self._change(self._overlay).added_ms
