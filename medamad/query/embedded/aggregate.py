@@ -4,7 +4,7 @@ A part that is selected as a whole contributes its counters. The views of other 
 those of several parts at a time.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import Batch, Batches, CodeTable, Groups, PartViews
+from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews
 from medamad.query.embedded.quantiles import NearDurations, windows_around
 from medamad.query.embedded.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.embedded.scan import Selection, WantedColumns, divide
-from medamad.query.embedded.view_filter import MASKS, Counted, ViewFilter
+from medamad.query.embedded.view_filter import Counted, ViewFilter
 from medamad.query.request import DayGap, Gaps
 from medamad.query.sums import Quartiles, Tally
 from medamad.storage.segments import counters as row_numbers
@@ -125,11 +125,11 @@ def quartiles_by_path(
             if found is not None:
                 return found
             every = np.arange(size + 1)
-            found = LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(every, size))
+            found = LOOPS.quartiles(_timed_views(selection), _paths_as_groups(every, size))
             windows = windows_around(found)
             whole.cache((_WINDOWS, cached_as), windows)
             return found.take(paths)
-    return LOOPS.quartiles(*_timed_views(selection), _paths_as_groups(paths, size))
+    return LOOPS.quartiles(_timed_views(selection), _paths_as_groups(paths, size))
 
 
 def _quartiles_near_cached(
@@ -164,8 +164,8 @@ def _near(
     windows: NDArray[np.uint32],
 ) -> NearDurations:
     """Return the durations of some pages that are in some windows."""
-    batches, tables = _timed_views(selection)
-    return LOOPS.find_near(batches(), tables, _paths_as_groups(paths, size), windows)
+    batches = _timed_views(selection)
+    return LOOPS.find_near(batches(), _paths_as_groups(paths, size), windows)
 
 
 def _paths_as_groups(paths: NDArray[np.integer[Any]], size: int) -> Groups:
@@ -176,7 +176,7 @@ def _paths_as_groups(paths: NDArray[np.integer[Any]], size: int) -> Groups:
     return Groups(group_of, len(paths))
 
 
-def _timed_views(selection: Selection) -> tuple[Batches, Sequence[CodeTable]]:
+def _timed_views(selection: Selection) -> Batches:
     """Return the selected views with their paths and durations."""
     filter_ = selection.filter
 
@@ -184,8 +184,7 @@ def _timed_views(selection: Selection) -> tuple[Batches, Sequence[CodeTable]]:
         yield from selection.all_part_views(_TIMED_PATHS)
         for day in durations_by_path(selection):
             codes = np.repeat(day.codes, day.counts)
-            matching = [None] * len(MASKS)
-            yield PartViews(0, len(codes), matching, codes, duration_ms=day.duration_ms)
+            yield PartViews(0, len(codes), None, codes, duration_ms=day.duration_ms)
 
     return repeatable(views, filter_)
 
@@ -222,7 +221,7 @@ class _Accumulator:
                 else:
                     yield each
 
-        added = LOOPS.tally(in_batches(views()), MASKS, self.size)
+        added = LOOPS.tally(in_batches(views()), self.size)
         self.sums += added
 
 
@@ -278,22 +277,22 @@ def repeatable(
     views: Callable[[], Iterator[PartViews]],
     filter_: ViewFilter,
     most_copies: int = _MOST_COPIES,
-) -> tuple[Batches, Sequence[CodeTable]]:
-    """Return views for several passes, and the tables by which they still have to be selected.
+) -> Batches:
+    """Return views for several passes.
 
-    They are selected at once, unless there are so many that their copies would take much memory.
+    They are copied at once, unless there are so many that their copies would take much memory.
     """
     if filter_.matches_all:
         all_views = list(in_batches(views()))
-        return lambda: all_views, MASKS
+        return lambda: all_views
     selected: list[Batch] = []
     count = 0
     for batch in in_batches(views()):
-        selected.append(LOOPS.gather(batch, MASKS))
+        selected.append(LOOPS.gather(batch))
         count += sum(each.end - each.begin for each in selected[-1])
         if count > most_copies:
-            return lambda: in_batches(views()), MASKS
-    return lambda: selected, []
+            return lambda: in_batches(views())
+    return lambda: selected
 
 
 def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import ONES, CodeTable, GoalsInVisits, PartViews, RowMask
+from medamad.query.embedded.loops import CodeTable, GoalsInVisits, PartViews, RowMask
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import Candidates, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
@@ -109,8 +109,7 @@ class GoalSearch:
     def begins_in(self, part: ViewColumns, place: int) -> RowMask:
         """Return the rows in which visits begin that reached it."""
         rows = RowMask.of_rows(len(part), self.views_in(part, place))
-        views = PartViews(0, len(part), [rows])
-        return LOOPS.begins_with(part.visits().offsets, views, [ONES])
+        return LOOPS.begins_with(part.visits().offsets, PartViews(0, len(part), rows))
 
     def in_visits(self, visits: PartVisits, *, in_order: bool = False) -> GoalsInVisits:
         """Return where visits reached the goals."""
@@ -165,7 +164,8 @@ class GoalSearch:
         return part.own.view[events].astype(np.uint32)
 
     def _select(self, codes: Integers, place: int) -> NDArray[np.uint32]:
-        rows = LOOPS.select(PartViews(0, len(codes), [codes]), [self._tables[place]])
+        found = LOOPS.match([codes], [self._tables[place]])
+        rows = LOOPS.select(PartViews(0, len(codes), found))
         return rows.astype(np.uint32)
 
     def _cached(self, part: ViewColumns, place: int, what: str, find: Callable[[], A]) -> A:

@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers of a column of BITS are a bit for each row, the lowest of a byte first. */
-enum { BLOCK = 4096, FEW = 4, SUMS = 6, BITS = -1 };
+enum { BLOCK = 4096, FEW = 4, SUMS = 6 };
 /* As in medamad/storage/segments/format.py. */
 enum { VISITOR = 1, PAGE_VISITOR = 2, TIMED = 4, BOUNCED = 8, FLAGS = 16 };
 
@@ -20,7 +19,7 @@ typedef uint64_t __attribute__((aligned(1), may_alias)) number64;
 
 typedef struct {
     int64_t address; /* 0 for no column */
-    int64_t width;   /* bytes of a number, 0 if one of 4 bytes stands for all rows, or BITS */
+    int64_t width;   /* bytes of a number, or 0 if one of 4 bytes stands for all rows */
 } column;
 
 /* Which codes match: matches[code] is 1 or 0, and 0 at the end, which is matches[size]. There are at
@@ -32,20 +31,15 @@ typedef struct {
     int64_t codes[FEW];
 } filter;
 
-/* Views of a part: rows begin up to end, a column to add up by, flags, durations, and a column for
-   each filter. */
+/* Views of a part: those of the rows begin up to end that are in a mask, or all of these if it is 0; a
+   column to add up by, flags and durations. */
 typedef struct {
-    int64_t begin, end;
+    int64_t begin, end, mask;
     column number, flags, duration;
-    column filtered[];
 } views;
 
 static inline const void *at(column of, int64_t row) {
     return (const uint8_t *)(intptr_t)of.address + row * of.width;
-}
-
-static inline const views *views_at(const int64_t *parts, int64_t place, int64_t filters) {
-    return (const views *)(parts + place * (8 + 2 * filters));
 }
 
 /* 64 numbers, and a bit for each. */
@@ -74,7 +68,7 @@ static inline uint64_t word_of(bits from) {
             else                                                                                   \
                 for (int64_t i = 0; i < 64; i++) some[i] = w * 64 + i < n ? numbers[w * 64 + i] : 0; \
             for (int64_t k = 0; k < by->count; k++)                                                \
-                if ((TYPE)by->codes[k] == by->codes[k])                                            \
+                if ((int64_t)(TYPE)by->codes[k] == by->codes[k])                                           \
                     found |= word_of(__builtin_convertvector(some == (TYPE)by->codes[k], bits));   \
             mask[w] &= found;                                                                      \
         }                                                                                          \
@@ -96,22 +90,11 @@ static inline uint64_t word_of(bits from) {
         }                                                                                          \
     } while (0)
 
-/* Clear the bits of the rows that are not set in a mask, of which 64 bits can be read at any row. */
-static void keep_bits(column of, int64_t first, int64_t n, uint64_t *restrict mask) {
-    const uint8_t *set = (const uint8_t *)(intptr_t)of.address + (first >> 3);
-    int64_t shift = first & 7;
-    for (int64_t w = 0; w * 64 < n; w++) {
-        uint64_t low = *(const number64 *)(set + w * 8), high = set[w * 8 + 8];
-        mask[w] &= low >> shift | high << 1 << (63 - shift);
-    }
-}
-
 static void keep(column of, int64_t first, int64_t n, const filter *by, uint64_t *restrict mask) {
     const uint8_t *restrict matches = (const uint8_t *)(intptr_t)by->matches;
     uint64_t size = (uint64_t)by->size;
     int is_few = by->count >= 0;
     switch (of.width) {
-        case BITS: keep_bits(of, first, n, mask); break;
         case 1:
             if (is_few) KEEP_FEW(uint8_t, vector8);
             else KEEP(uint8_t, number);
@@ -124,34 +107,27 @@ static void keep(column of, int64_t first, int64_t n, const filter *by, uint64_t
             if (is_few) KEEP_FEW(number32, vector32);
             else KEEP(number32, number < size ? number : size);
             break;
-        default: KEEP(number64, number < size ? number : size);
+        default:
+            if (is_few) KEEP_FEW(number64, vector64);
+            else KEEP(number64, number < size ? number : size);
     }
 }
 
-/* Write the places of the bits that are set; return how many. */
-static int64_t places_of(const uint64_t *mask, int64_t n, uint16_t *restrict rows) {
-    int64_t count = 0;
-    for (int64_t w = 0; w * 64 < n; w++)
-        for (uint64_t word = mask[w]; word; word &= word - 1)
-            rows[count++] = (uint16_t)(w * 64 + __builtin_ctzll(word));
-    return count;
+static inline int64_t in_block(int64_t first, int64_t end) {
+    return end - first < BLOCK ? end - first : BLOCK;
 }
 
-/* Write a bit for each of a block of n views: whether it matches. */
-static void match(const views *part, int64_t first, int64_t n, const filter *filters,
-                  int64_t filter_count, uint64_t *restrict mask) {
-    for (int64_t w = 0; w * 64 < n; w++)
-        mask[w] = n - w * 64 < 64 ? ((uint64_t)1 << (n - w * 64)) - 1 : UINT64_MAX;
-    for (int64_t k = 0; k < filter_count; k++)
-        if (part->filtered[k].address) keep(part->filtered[k], first, n, filters + k, mask);
-}
-
-/* Write the rows of a block of n views that match, relative to its first; return how many. */
-static int64_t matching(const views *part, int64_t first, int64_t n, const filter *filters,
-                        int64_t filter_count, uint16_t *restrict rows) {
+/* Write a bit for each row of a part: whether each of some columns matches its filter. */
+void medamad_match(const column *columns, const filter *filters, int64_t count, int64_t size,
+                   uint8_t *restrict out) {
     uint64_t mask[BLOCK / 64];
-    match(part, first, n, filters, filter_count, mask);
-    return places_of(mask, n, rows);
+    for (int64_t first = 0; first < size; first += BLOCK) {
+        int64_t n = in_block(first, size);
+        for (int64_t w = 0; w * 64 < n; w++)
+            mask[w] = n - w * 64 < 64 ? ((uint64_t)1 << (n - w * 64)) - 1 : UINT64_MAX;
+        for (int64_t k = 0; k < count; k++) keep(columns[k], first, n, filters + k, mask);
+        __builtin_memcpy(out + first / 8, mask, (size_t)(n + 7) / 8);
+    }
 }
 
 /* Copy some rows of a block, given by rows, or the first n if that is NULL. Numbers that take more
@@ -184,28 +160,32 @@ static void copy(column of, int64_t first, const uint16_t *rows, int64_t n,
     }
 }
 
-/* A block of views: the rows that match, NULL if all do. */
+/* A block of views: their rows relative to the first one, NULL if it has all of them. */
 typedef struct {
     int64_t first, n;
     const uint16_t *rows;
 } block;
 
-static block block_at(const views *part, int64_t first, const filter *filters,
-                      int64_t filter_count, uint16_t *restrict rows) {
-    int64_t n = part->end - first < BLOCK ? part->end - first : BLOCK;
-    int is_filtered = 0;
-    for (int64_t k = 0; k < filter_count; k++) is_filtered |= part->filtered[k].address != 0;
-    if (!is_filtered) return (block){first, n, NULL};
-    return (block){first, matching(part, first, n, filters, filter_count, rows), rows};
+static block block_at(const views *part, int64_t first, uint16_t *restrict rows) {
+    int64_t n = in_block(first, part->end), shift = first & 7, count = 0;
+    if (!part->mask) return (block){first, n, NULL};
+    /* 64 bits can be read at any row. */
+    const uint8_t *set = (const uint8_t *)(intptr_t)part->mask + (first >> 3);
+    for (int64_t w = 0; w * 64 < n; w++) {
+        uint64_t low = *(const number64 *)(set + w * 8), high = set[w * 8 + 8];
+        uint64_t word = low >> shift | high << 1 << (63 - shift);
+        if (n - w * 64 < 64) word &= ((uint64_t)1 << (n - w * 64)) - 1;
+        for (; word; word &= word - 1) rows[count++] = (uint16_t)(w * 64 + __builtin_ctzll(word));
+    }
+    return (block){first, count, rows};
 }
 
-int64_t medamad_select(const int64_t *part, const filter *filters, int64_t filter_count,
-                       int64_t *restrict out) {
-    const views *of = (const views *)part;
+/* Write the rows of views; return how many there are. */
+int64_t medamad_select(const views *part, int64_t *restrict out) {
     uint16_t rows[BLOCK];
     int64_t count = 0;
-    for (int64_t first = of->begin; first < of->end; first += BLOCK) {
-        block found = block_at(of, first, filters, filter_count, rows);
+    for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+        block found = block_at(part, first, rows);
         for (int64_t i = 0; i < found.n; i++)
             out[count + i] = first + (found.rows ? found.rows[i] : i);
         count += found.n;
@@ -213,29 +193,15 @@ int64_t medamad_select(const int64_t *part, const filter *filters, int64_t filte
     return count;
 }
 
-/* Write a bit for each of the first views of a part: whether it matches. */
-void medamad_match(const int64_t *part, const filter *filters, int64_t filter_count,
-                   uint8_t *restrict out) {
-    const views *of = (const views *)part;
-    uint64_t mask[BLOCK / 64];
-    for (int64_t first = 0; first < of->end; first += BLOCK) {
-        int64_t n = of->end - first < BLOCK ? of->end - first : BLOCK;
-        match(of, first, n, filters, filter_count, mask);
-        __builtin_memcpy(out + first / 8, mask, (size_t)(n + 7) / 8);
-    }
-}
-
-/* Copy the columns of views that match; numbers may be NULL. */
-int64_t medamad_gather(const int64_t *parts, int64_t part_count, const filter *filters,
-                       int64_t filter_count, uint32_t *restrict numbers, uint8_t *restrict flags,
-                       uint32_t *restrict durations) {
+/* Copy the columns of views; numbers may be NULL. */
+int64_t medamad_gather(const views *parts, int64_t part_count, uint32_t *restrict numbers,
+                       uint8_t *restrict flags, uint32_t *restrict durations) {
     uint16_t rows[BLOCK];
     uint32_t some[BLOCK];
     int64_t count = 0;
-    for (int64_t p = 0; p < part_count; p++) {
-        const views *part = views_at(parts, p, filter_count);
+    for (const views *part = parts; part < parts + part_count; part++) {
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            block found = block_at(part, first, filters, filter_count, rows);
+            block found = block_at(part, first, rows);
             if (numbers) copy(part->number, first, found.rows, found.n, numbers + count);
             copy(part->duration, first, found.rows, found.n, durations + count);
             if (part->flags.address) {
@@ -260,15 +226,13 @@ static inline uint32_t place_of_flags(uint32_t flags) {
     return flags - (flags >> 1 & 4);
 }
 
-void medamad_tally(const int64_t *parts, int64_t part_count, const filter *filters,
-                   int64_t filter_count, sums *restrict by_number, int64_t size) {
+void medamad_tally(const views *parts, int64_t part_count, int64_t size, sums *restrict by_number) {
     uint16_t rows[BLOCK];
     uint32_t numbers[BLOCK], flags[BLOCK], durations[BLOCK];
     __builtin_memset(durations, 0, sizeof durations);
-    for (int64_t p = 0; p < part_count; p++) {
-        const views *part = views_at(parts, p, filter_count);
+    for (const views *part = parts; part < parts + part_count; part++) {
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            block found = block_at(part, first, filters, filter_count, rows);
+            block found = block_at(part, first, rows);
             copy(part->number, first, found.rows, found.n, numbers);
             copy(part->flags, first, found.rows, found.n, flags);
             if (part->duration.address)
@@ -307,7 +271,7 @@ void medamad_mark_views(const column *columns, int64_t n, const filter *by, uint
     const uint8_t *matches = (const uint8_t *)(intptr_t)by->matches;
     uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size;
     for (int64_t first = 0; first < n; first += BLOCK) {
-        int64_t some = n - first < BLOCK ? n - first : BLOCK, count = 0;
+        int64_t some = in_block(first, n), count = 0;
         copy(columns[0], first, NULL, some, properties);
         copy(columns[1], first, NULL, some, rows);
         for (int64_t i = 0; i < some; i++) {
@@ -328,20 +292,19 @@ typedef struct {
 } events;
 
 /* Add the rows of events with a matching property, of views that match, to the counts of their
-   properties, with those from size on in one more; return how many events these are. */
-int64_t medamad_count_events(const events *parts, int64_t part_count, const filter *by,
-                             int64_t *restrict counts, int64_t size) {
+   properties, with those from size on in one more; after these, count how many events they are of. */
+void medamad_count_events(const events *parts, int64_t part_count, const filter *by, int64_t size,
+                          int64_t *restrict counts) {
     const uint8_t *matches = (const uint8_t *)(intptr_t)by->matches;
     uint32_t properties[BLOCK], rows[BLOCK], greatest = (uint32_t)by->size;
     uint16_t found[BLOCK];
-    int64_t total = 0;
     for (int64_t p = 0; p < part_count; p++) {
         const events *part = parts + p;
         const uint8_t *begins = (const uint8_t *)(intptr_t)part->begins;
         const uint8_t *matching = (const uint8_t *)(intptr_t)part->matching;
         uint32_t is_counted = 0;
         for (int64_t first = 0; first < part->n; first += BLOCK) {
-            int64_t n = part->n - first < BLOCK ? part->n - first : BLOCK, count = 0;
+            int64_t n = in_block(first, part->n), count = 0;
             copy(part->view, first, NULL, n, rows);
             for (int64_t i = 0; i < n; i++) {
                 uint32_t row = rows[i];
@@ -356,12 +319,11 @@ int64_t medamad_count_events(const events *parts, int64_t part_count, const filt
                 counts[property < size ? property : size] += is_found;
                 /* All rows of an event are of the same view: none of them is left out. */
                 is_counted &= (begins[row >> 3] >> (row & 7) & 1) ^ 1;
-                total += is_found & (is_counted ^ 1);
+                counts[size + 1] += is_found & (is_counted ^ 1);
                 is_counted |= is_found;
             }
         }
     }
-    return total;
 }
 
 /* Durations fall into buckets: 0 for unknown ones, 1 for those below 256 ms, and then four for each
@@ -382,13 +344,13 @@ static void find_buckets(const uint32_t *duration_ms, int64_t n, uint32_t *restr
     }
 }
 
-/* Write the number, the duration and the bucket of each matching view of a block, with size for
-   greater numbers; return how many there are. */
-static int64_t durations_of_block(const views *part, int64_t first, const filter *filters,
-                                  int64_t filter_count, int64_t size, uint32_t *restrict numbers,
-                                  uint32_t *restrict durations, uint32_t *restrict buckets) {
+/* Write the number, the duration and the bucket of each view of a block, with size for greater numbers;
+   return how many there are. */
+static int64_t durations_of_block(const views *part, int64_t first, int64_t size,
+                                  uint32_t *restrict numbers, uint32_t *restrict durations,
+                                  uint32_t *restrict buckets) {
     uint16_t rows[BLOCK];
-    block found = block_at(part, first, filters, filter_count, rows);
+    block found = block_at(part, first, rows);
     copy(part->number, first, found.rows, found.n, numbers);
     copy(part->duration, first, found.rows, found.n, durations);
     find_buckets(durations, found.n, buckets);
@@ -398,15 +360,12 @@ static int64_t durations_of_block(const views *part, int64_t first, const filter
     return found.n;
 }
 
-void medamad_count_durations(const int64_t *parts, int64_t part_count, const filter *filters,
-                             int64_t filter_count, const uint32_t *group_of, int64_t size,
-                             uint32_t *restrict counts) {
+void medamad_count_durations(const views *parts, int64_t part_count, const uint32_t *group_of,
+                             int64_t size, uint32_t *restrict counts) {
     uint32_t numbers[BLOCK], durations[BLOCK], buckets[BLOCK];
-    for (int64_t p = 0; p < part_count; p++) {
-        const views *part = views_at(parts, p, filter_count);
+    for (const views *part = parts; part < parts + part_count; part++) {
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            int64_t n = durations_of_block(part, first, filters, filter_count, size, numbers,
-                                           durations, buckets);
+            int64_t n = durations_of_block(part, first, size, numbers, durations, buckets);
             for (int64_t i = 0; i < n; i++) counts[group_of[numbers[i]] * BUCKETS + buckets[i]]++;
         }
     }
@@ -458,17 +417,14 @@ int64_t medamad_plan(const uint32_t *counts, int64_t group_count, uint32_t *rest
 
 /* Write the durations in numbered buckets. next has the place for the next one of each number, and
    wanted a bit for each numbered bucket of the group of a view's number. */
-void medamad_collect_durations(const int64_t *parts, int64_t part_count, const filter *filters,
-                               int64_t filter_count, const uint32_t *group_of, int64_t size,
-                               const uint64_t *wanted, const uint32_t *slots,
+void medamad_collect_durations(const views *parts, int64_t part_count, const uint32_t *group_of,
+                               int64_t size, const uint64_t *wanted, const uint32_t *slots,
                                int64_t *restrict next, uint32_t *restrict out, int64_t end) {
     uint32_t numbers[BLOCK], durations[BLOCK], buckets[BLOCK];
     uint16_t rows[BLOCK];
-    for (int64_t p = 0; p < part_count; p++) {
-        const views *part = views_at(parts, p, filter_count);
+    for (const views *part = parts; part < parts + part_count; part++) {
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            int64_t n = durations_of_block(part, first, filters, filter_count, size, numbers,
-                                           durations, buckets);
+            int64_t n = durations_of_block(part, first, size, numbers, durations, buckets);
             int64_t count = 0;
             for (int64_t i = 0; i < n; i++) {
                 rows[count] = (uint16_t)i;
@@ -534,17 +490,15 @@ enum { WINDOWS = 3, KNOWN = 3 };
 
 /* Count the durations of each group, and write those in its windows, each with the number of its
    window above it; return how many. out has room for WINDOWS durations of each view. */
-int64_t medamad_find_near(const int64_t *parts, int64_t part_count, const filter *filters,
-                          int64_t filter_count, const uint32_t *group_of, int64_t size,
-                          const windows *of_groups, int64_t group_count, four *restrict counts,
-                          uint64_t *restrict out) {
+int64_t medamad_find_near(const views *parts, int64_t part_count, const uint32_t *group_of,
+                          int64_t size, const windows *of_groups, int64_t group_count,
+                          four *restrict counts, uint64_t *restrict out) {
     uint16_t rows[BLOCK];
     uint32_t numbers[BLOCK], durations[BLOCK], greatest = (uint32_t)size;
     int64_t count = 0;
-    for (int64_t p = 0; p < part_count; p++) {
-        const views *part = views_at(parts, p, filter_count);
+    for (const views *part = parts; part < parts + part_count; part++) {
         for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-            block found = block_at(part, first, filters, filter_count, rows);
+            block found = block_at(part, first, rows);
             copy(part->number, first, found.rows, found.n, numbers);
             copy(part->duration, first, found.rows, found.n, durations);
             for (int64_t i = 0; i < found.n; i++) {
@@ -613,28 +567,6 @@ int64_t medamad_near_quartiles(const near *some, const near *others, int64_t gro
     return 1;
 }
 
-/* Write the row of the first view of each view's visit, -1 if none of the part's views is known to be
-   it. The views are those in rows or, if that is NULL, the n from row begin on. */
-#define FIRST_ROWS(TYPE)                                                                           \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets;                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            uint64_t row = (uint64_t)(rows ? rows[i] : begin + i);                                 \
-            uint64_t before = row < (uint64_t)size ? (uint64_t)numbers[row] - 1 : UINT64_MAX;      \
-            first_rows[i] = before <= row ? (int64_t)(row - before) : -1;                          \
-        }                                                                                          \
-    } while (0)
-
-void medamad_first_rows(const void *offsets, int64_t width, int64_t size, const int64_t *rows,
-                        int64_t begin, int64_t n, int64_t *restrict first_rows) {
-    switch (width) {
-        case 1: FIRST_ROWS(uint8_t); break;
-        case 2: FIRST_ROWS(number16); break;
-        case 4: FIRST_ROWS(number32); break;
-        default: FIRST_ROWS(number64);
-    }
-}
-
 static inline uint64_t number_of(column of, int64_t row) {
     const void *number = at(of, row);
     switch (of.width) {
@@ -645,78 +577,50 @@ static inline uint64_t number_of(column of, int64_t row) {
     }
 }
 
+/* Write the row of the first view of the visit of each of some views, -1 if none of the part's views is
+   known to be it. */
+void medamad_first_rows(const column *offsets, int64_t size, const int64_t *rows, int64_t n,
+                        int64_t *restrict first_rows) {
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t row = (uint64_t)rows[i];
+        uint64_t before = row < (uint64_t)size ? number_of(*offsets, rows[i]) - 1 : UINT64_MAX;
+        first_rows[i] = before <= row ? (int64_t)(row - before) : -1;
+    }
+}
+
 static inline int has(const uint64_t *mask, uint64_t row) { return mask[row >> 6] >> (row & 63) & 1; }
 
 static inline void set(uint64_t *mask, uint64_t row) { mask[row >> 6] |= (uint64_t)1 << (row & 63); }
 
-static inline uint64_t begun_at_the_end(column of, int64_t first, int64_t size) {
-    uint64_t begun = 0;
-    for (int64_t i = 0; i < size - first; i++) begun |= (uint64_t)(number_of(of, first + i) == 1) << i;
+/* A bit for each of 64 rows or fewer: whether its view begins a visit. */
+static uint64_t begun_in(column offsets, int64_t first, int64_t size) {
+    static const filter one = {.count = 1, .codes = {1}};
+    int64_t n = size - first < 64 ? size - first : 64;
+    uint64_t begun = UINT64_MAX >> (64 - n);
+    keep(offsets, first, n, &one, &begun);
     return begun;
 }
 
-/* The views of a block of 64 that begin a visit. */
-#define BEGUN(TYPE, VECTOR)                                                                        \
-    (size - first >= 64                                                                            \
-         ? word_of(__builtin_convertvector(*(const VECTOR *)(numbers + first) == 1, bits))         \
-         : begun_at_the_end((column){(intptr_t)offsets, sizeof(TYPE)}, first, size))
-
-static inline uint64_t begun_in(column of, int64_t first, int64_t size) {
-    const void *offsets = (const void *)(intptr_t)of.address;
-#define BEGUN_IN(TYPE, VECTOR)                                                                     \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)offsets;                                               \
-        return BEGUN(TYPE, VECTOR);                                                                \
-    } while (0)
-    switch (of.width) {
-        case 1: BEGUN_IN(uint8_t, vector8);
-        case 2: BEGUN_IN(number16, vector16);
-        case 4: BEGUN_IN(number32, vector32);
-        default: BEGUN_IN(number64, vector64);
+/* Write the rows of the first views of the visits of n rows, relative to the first of these; size, where
+   no visit begins, of those that the part does not have. */
+static void begins_of(column offsets, int64_t size, int64_t first, const uint16_t *rows, int64_t n,
+                      uint64_t *restrict begins) {
+    uint32_t offset[BLOCK];
+    copy(offsets, first, rows, n, offset);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t row = (uint64_t)(first + (rows ? rows[i] : i)), before = (uint64_t)offset[i] - 1;
+        begins[i] = before <= row ? row - before : (uint64_t)size;
     }
 }
 
-/* Write the rows of the first views of the visits of n rows, relative to the first of these; at size,
-   where no visit begins, of those that the part does not have. */
-#define BEGINS_OF(TYPE, PLACE)                                                                     \
-    do {                                                                                           \
-        const TYPE *numbers = (const TYPE *)(intptr_t)offsets.address;                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            uint64_t row = (uint64_t)(first + PLACE), before = (uint64_t)numbers[row] - 1;         \
-            begins[i] = before <= row ? row - before : (uint64_t)size;                             \
-        }                                                                                          \
-    } while (0)
-
-static void begins_of(column offsets, int64_t size, int64_t first, const uint16_t *restrict rows,
-                      int64_t n, uint64_t *restrict begins) {
-    switch (offsets.width) {
-        case 1:
-            if (rows) BEGINS_OF(uint8_t, rows[i]);
-            else BEGINS_OF(uint8_t, i);
-            break;
-        case 2:
-            if (rows) BEGINS_OF(number16, rows[i]);
-            else BEGINS_OF(number16, i);
-            break;
-        case 4:
-            if (rows) BEGINS_OF(number32, rows[i]);
-            else BEGINS_OF(number32, i);
-            break;
-        default:
-            if (rows) BEGINS_OF(number64, rows[i]);
-            else BEGINS_OF(number64, i);
-    }
-}
-
-/* Write a bit for each view of a part: whether it begins a visit that has any matching view. mask has a
+/* Write a bit for each view of a part: whether it begins a visit that has any of some views. mask has a
    zero for each row, and one more. */
-void medamad_begins_with(const int64_t *part, const filter *filters, int64_t filter_count,
-                         const column *offsets, int64_t size, uint64_t *restrict mask) {
-    const views *of = (const views *)part;
+void medamad_begins_with(const views *part, const column *offsets, int64_t size,
+                         uint64_t *restrict mask) {
     uint16_t rows[BLOCK];
     uint64_t begins[BLOCK];
-    for (int64_t first = of->begin; first < of->end; first += BLOCK) {
-        block found = block_at(of, first, filters, filter_count, rows);
+    for (int64_t first = part->begin; first < part->end; first += BLOCK) {
+        block found = block_at(part, first, rows);
         begins_of(*offsets, size, first, found.rows, found.n, begins);
         for (int64_t i = 0; i < found.n; i++) set(mask, begins[i]);
     }
@@ -895,7 +799,8 @@ typedef struct {
    steps has room for a number for each row of a part, and moments for two. */
 void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_count,
                          uint32_t *restrict steps, int64_t *restrict moments,
-                         int64_t *restrict conversions, int64_t *restrict visits) {
+                         int64_t *restrict counts) {
+    int64_t *conversions = counts, *visits = counts + goal_count;
     for (int64_t p = 0; p < part_count; p++) {
         const reached *part = (const reached *)(parts + p * (4 + 3 * goal_count));
         const uint64_t *chosen = (const uint64_t *)(intptr_t)part->chosen;
@@ -944,12 +849,13 @@ void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_
         if (from + 63 > last) of_visit &= UINT64_MAX >> (from + 63 - last);                        \
     } while (0)
 
-/* Views that match, of visits that begin in the rows of a mask, and the codes of all views of the part.
-   Of the visits that begin in it, spans has how many rows the last view is after the first. */
+/* Views of visits that begin in the rows of a mask, and the codes of all views of the part. Of the visits
+   that begin in it, spans has how many rows the last view is after the first. */
 typedef struct {
     int64_t size, chosen;
     column offsets, codes, spans;
     int64_t visits;
+    views views;
 } beside;
 
 #define COUNT_BESIDE(TYPE, VECTOR)                                                                 \
@@ -998,23 +904,20 @@ static void count_beside(const beside *part, block views, int64_t step, const ui
 }
 
 /* For each of the views, count the code of its visit's next view, or with a step of -1 of the one before,
-   and at count_size those that have none. In parts, the views follow each beside. begun and ranks have
-   room for a number for each 64 rows. */
-void medamad_count_beside(const int64_t *parts, int64_t part_count, const filter *filters,
-                          int64_t filter_count, int64_t step, uint64_t *restrict begun,
-                          int64_t *restrict ranks, int64_t *restrict counts, int64_t count_size) {
+   and at size those that have none. begun and ranks have room for a number for each 64 rows. */
+void medamad_count_beside(const beside *parts, int64_t part_count, int64_t step, int64_t size,
+                          uint64_t *restrict begun, int64_t *restrict ranks,
+                          int64_t *restrict counts) {
     uint16_t rows[BLOCK];
-    for (int64_t p = 0; p < part_count; p++, parts += 9 + 8 + 2 * filter_count) {
-        const beside *part = (const beside *)parts;
-        const views *of = views_at(parts + 9, 0, filter_count);
+    for (const beside *part = parts; part < parts + part_count; part++) {
         for (int64_t first = 0, rank = 0; step > 0 && first < part->size; first += 64) {
             begun[first / 64] = begun_in(part->offsets, first, part->size);
             ranks[first / 64] = rank;
             rank += __builtin_popcountll(begun[first / 64]);
         }
-        for (int64_t first = of->begin; first < of->end; first += BLOCK) {
-            block found = block_at(of, first, filters, filter_count, rows);
-            count_beside(part, found, step, begun, ranks, counts, count_size);
+        for (int64_t first = part->views.begin; first < part->views.end; first += BLOCK) {
+            block found = block_at(&part->views, first, rows);
+            count_beside(part, found, step, begun, ranks, counts, size);
         }
     }
 }
@@ -1039,7 +942,7 @@ void medamad_add_by_code(const int64_t *columns, int64_t column_count, int64_t n
     uint64_t codes[BLOCK], added[BLOCK];
     const column *from = (const column *)columns;
     for (int64_t first = 0; first < n; first += BLOCK) {
-        int64_t count = n - first < BLOCK ? n - first : BLOCK;
+        int64_t count = in_block(first, n);
         widen(from[0], first, count, codes);
         for (int64_t i = 0; i < count; i++) {
             uint64_t place = codes[i] - (uint64_t)least;

@@ -7,7 +7,7 @@ import ctypes
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from threading import Lock, local
+from threading import Lock
 from typing import Any, Final, Literal, Self, TypeVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from medamad.build import load_kernel
 from medamad.query.embedded.loops import (
-    NO_COLUMN,
     Batch,
     Batches,
     ChosenVisits,
@@ -25,7 +24,6 @@ from medamad.query.embedded.loops import (
     GoalsInVisits,
     Groups,
     OwnEvents,
-    PartRows,
     PartViews,
     RowMask,
     ViewsInVisits,
@@ -103,34 +101,31 @@ class Loops:
 
     _library: ctypes.CDLL
     _helper: _Helper = field(factory=_Helper)
-    _scratch: local = field(factory=local)
-    """Each thread's place for the rows of a part, which is too large to be allocated each time."""
 
     @classmethod
     def load(cls) -> Self:
         """Load the library. Raises OSError."""
         library = load_kernel()
         array, number = _Array, ctypes.c_int64
-        parts = (array, number, array, number)
+        parts: tuple[Any, ...] = (array, number)
         of_groups = (*parts, array, number)
-        of_rows = (array, number, number, array, number, number)
         for loop, returned, *taken in (
-            (library.medamad_select, number, array, array, number, array),
-            (library.medamad_match, None, array, array, number, array),
+            (library.medamad_match, None, array, array, number, number, array),
+            (library.medamad_select, number, array, array),
             (library.medamad_gather, number, *parts, array, array, array),
-            (library.medamad_tally, None, *parts, array, number),
+            (library.medamad_tally, None, *parts, number, array),
             (library.medamad_sums, None, array, number, array),
-            (library.medamad_first_rows, None, *of_rows, array),
-            (library.medamad_begins_with, None, array, array, number, array, number, array),
-            (library.medamad_visits_at, number, array, number, *(array,) * 3),
+            (library.medamad_first_rows, None, array, number, array, number, array),
+            (library.medamad_begins_with, None, array, array, number, array),
+            (library.medamad_visits_at, None, array, number, *(array,) * 3),
             (library.medamad_mask_visits, None, array, number, array, array),
-            (library.medamad_sum_visits, None, array, *(number,) * 3, array),
-            (library.medamad_count_views, None, array, number, number, array),
-            (library.medamad_count_goals, None, array, number, number, *(array,) * 4),
+            (library.medamad_sum_visits, None, *parts, number, number, array),
+            (library.medamad_count_views, None, *parts, number, array),
+            (library.medamad_count_goals, None, *parts, number, *(array,) * 3),
+            (library.medamad_count_beside, None, *parts, number, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
-            (library.medamad_count_beside, None, *parts, number, array, array, array, number),
             (library.medamad_mark_views, None, array, number, array, array, number),
-            (library.medamad_count_events, number, array, number, array, array, number),
+            (library.medamad_count_events, None, *parts, array, number, array),
             (library.medamad_count_durations, None, *of_groups, array),
             (library.medamad_plan, number, array, number, array, array),
             (library.medamad_collect_durations, None, *of_groups, *(array,) * 4, number),
@@ -141,110 +136,106 @@ class Loops:
             loop.restype, loop.argtypes = returned, taken
         return cls(library)
 
-    def select(self, views: PartViews, tables: Sequence[CodeTable]) -> NDArray[np.intp]:
-        """Return the rows of the views that match, ascending."""
-        described, filters = _described([views]), _described(tables)
-        rows = self._rows(len(views))
-        count = self._library.medamad_select(described, filters, len(tables), rows)
-        return rows[:count].copy()
+    def _add_up(
+        self,
+        loop: Callable[..., None],
+        batches: Iterable[Sequence[T]],
+        shape: tuple[int, ...],
+        *given: Any,
+    ) -> NDArray[np.int64]:
+        """Return the total of what a loop adds up of parts, in the place that it is given last."""
+        sums = np.zeros((2, *shape), np.int64)
 
-    def gather(self, batch: Batch, tables: Sequence[CodeTable]) -> Batch:
-        """Return copies of the columns of the views that match, in no order.
+        def add(half: int, parts: Sequence[T]) -> None:
+            loop(_described(parts), len(parts), *given, sums[half])
+
+        for batch in batches:
+            self._helper.do_halves(add, batch)
+        total: NDArray[np.int64] = sums.sum(axis=0)
+        return total
+
+    def match(self, columns: Sequence[Integers], tables: Sequence[CodeTable]) -> RowMask:
+        """Return the rows of a part in which each of some columns has a code that its table has."""
+        described = b"".join(map(describe_column, columns))
+        mask = RowMask.of_none(len(columns[0]))
+        filters = _described(tables)
+        self._library.medamad_match(described, filters, len(tables), mask.size, mask.bits)
+        return mask
+
+    def select(self, views: PartViews) -> NDArray[np.intp]:
+        """Return the rows of views, ascending."""
+        rows = np.empty(len(views) if views.mask is None else views.mask.count, np.intp)
+        return rows[: self._library.medamad_select(views.described, rows)]
+
+    def gather(self, batch: Batch) -> Batch:
+        """Return copies of the columns of views, in no order.
 
         Their durations must be known. Without flags, the copies have none.
         """
-        filters = _described(tables)
-        gathered = [PartViews(0, 0, [])] * 2
-        first = batch[0].numbers if batch else NO_COLUMN
-        is_one_number = first.strides == (0,) and all(each.numbers is first for each in batch)
+        gathered = [PartViews(0, 0)] * 2
+        same = batch[0].numbers if batch else None
+        if any(each.numbers is not same for each in batch) or same is None or any(same.strides):
+            same = None
 
         def copy(half: int, batch: Batch) -> None:
-            parts = _described(batch)
             # Memory that is not written to is not taken.
             size = sum(map(len, batch))
-            numbers = first if is_one_number else np.empty(size, np.uint32)
-            duration_ms, flags = np.empty(size, np.uint32), np.empty(size, np.uint8)
-            count = self._library.medamad_gather(
-                parts,
-                len(batch),
-                filters,
-                len(tables),
-                None if is_one_number else numbers,
-                flags,
-                duration_ms,
-            )
+            numbers, duration_ms = np.empty((2, size), np.uint32)
+            flags = np.empty(size, np.uint8)
+            to = (numbers if same is None else None, flags, duration_ms)
+            count = self._library.medamad_gather(_described(batch), len(batch), *to)
             if count < size // _SPARSE:
                 # Memory comes in large pages, of which little may be used.
-                numbers = first if is_one_number else numbers[:count].copy()
-                flags, duration_ms = flags[:count].copy(), duration_ms[:count].copy()
-            gathered[half] = PartViews(0, count, [], numbers, flags, duration_ms)
+                numbers, flags = numbers[:count].copy(), flags[:count].copy()
+                duration_ms = duration_ms[:count].copy()
+            columns = (numbers if same is None else same, flags, duration_ms)
+            gathered[half] = PartViews(0, count, None, *columns)
 
         self._helper.do_halves(copy, batch)
         return gathered
 
-    def tally(
-        self, batches: Iterable[Batch], tables: Sequence[CodeTable], size: int
-    ) -> NDArray[np.int64]:
-        """Return the sums of the views that match, by their numbers 0 to size - 1.
+    def tally(self, batches: Iterable[Batch], size: int) -> NDArray[np.int64]:
+        """Return the sums of views by their numbers 0 to size - 1.
 
         Shape (SUMS, size), in the order of medamad.storage.segments.counters. Views with other
         numbers do not count. Either all of a batch have durations, or none.
         """
-        filters = _described(tables)
-        # One more takes the views with other numbers.
-        by_number = np.zeros((2, (size + 1) * _LINE), np.int64)
-
-        def add(half: int, batch: Batch) -> None:
-            parts = _described(batch)
-            self._library.medamad_tally(
-                parts, len(batch), filters, len(tables), by_number[half], size
-            )
-
-        for batch in batches:
-            self._helper.do_halves(add, batch)
-        # No number of 32 bits in them overflows: they count views.
-        total = by_number.sum(axis=0)
+        # One more takes the views with other numbers. No number of 32 bits overflows: they count
+        # views.
+        shape = ((size + 1) * _LINE,)
+        by_number = self._add_up(self._library.medamad_tally, batches, shape, size)
         sums = np.empty(SUMS * size, np.int64)
-        self._library.medamad_sums(total, size, sums)
+        self._library.medamad_sums(by_number, size, sums)
         return sums.reshape(SUMS, size)
 
-    def first_rows(self, offsets: Integers, rows: PartRows) -> NDArray[np.intp]:
+    def first_rows(self, offsets: Integers, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views.
 
         That is `offset - 1` rows before it; an offset of 0 is unknown. The row is -1 if it is
         unknown or before the part, and for rows that the part does not have.
         """
-        begin, count, some = _rows_of_part(rows, len(offsets))
-        first_rows = np.empty(count, np.intp)
-        self._library.medamad_first_rows(
-            offsets, offsets.itemsize, len(offsets), some, begin, count, first_rows
-        )
+        first_rows = np.empty(len(rows), np.intp)
+        described = describe_column(offsets)
+        self._library.medamad_first_rows(described, len(offsets), rows, len(rows), first_rows)
         return first_rows
 
-    def begins_with(
-        self, offsets: Integers, views: PartViews, tables: Sequence[CodeTable]
-    ) -> RowMask:
-        """Return the rows in which visits of a part begin that have any of the matching views."""
-        size = len(offsets)
-        mask, described = RowMask.of_none(size), describe_column(offsets)
-        self._library.medamad_begins_with(
-            views.described, _described(tables), len(tables), described, size, mask.bits
-        )
+    def begins_with(self, offsets: Integers, views: PartViews) -> RowMask:
+        """Return the rows in which visits of a part begin that have any of some views."""
+        mask, described = RowMask.of_none(len(offsets)), describe_column(offsets)
+        self._library.medamad_begins_with(views.described, described, mask.size, mask.bits)
         return mask
 
     def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
-        """Return which views of a part belong to the visits that begin in the rows of a mask."""
-        size = len(offsets)
-        index, begins = self._rows(2 * size)[: 2 * size].reshape(2, -1)
+        """Return the visits of a part that begin in the rows of a mask, as all of these do."""
+        index, begins = np.empty((2, chosen.count), np.intp)
         described = describe_column(offsets)
-        visits = self._library.medamad_visits_at(described, size, chosen.bits, index, begins)
-        return ChosenVisits(index[:visits].copy(), begins[:visits].copy())
+        self._library.medamad_visits_at(described, chosen.size, chosen.bits, index, begins)
+        return ChosenVisits(index, begins)
 
     def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
         """Return which views of a part belong to the visits that begin in the rows of a mask."""
-        size = len(offsets)
-        mask, described = RowMask.of_none(size), describe_column(offsets)
-        self._library.medamad_mask_visits(described, size, chosen.bits, mask.bits)
+        mask, described = RowMask.of_none(len(offsets)), describe_column(offsets)
+        self._library.medamad_mask_visits(described, mask.size, chosen.bits, mask.bits)
         return mask
 
     def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
@@ -252,28 +243,12 @@ class Loops:
 
         Shape (size, 1 + added). Visits with other codes do not count.
         """
-        # One more takes the visits with other codes.
-        sums = np.zeros((2, (size + 1) * (1 + added)), np.int64)
-
-        def add(half: int, parts: Sequence[VisitsToSum]) -> None:
-            described = _described(parts)
-            self._library.medamad_sum_visits(described, len(parts), added, size, sums[half])
-
-        self._helper.do_halves(add, parts)
-        total: NDArray[np.int64] = sums.sum(axis=0).reshape(size + 1, 1 + added)
-        return total[:-1]
+        shape = (size + 1, 1 + added)
+        return self._add_up(self._library.medamad_sum_visits, [parts], shape, added, size)[:-1]
 
     def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
         """Count views by their codes 0 to size - 1, but for repeats."""
-        counts = np.zeros((2, size + 1), np.int64)
-
-        def count(half: int, parts: Sequence[CountedViews]) -> None:
-            described = _described(parts)
-            self._library.medamad_count_views(described, len(parts), size, counts[half])
-
-        self._helper.do_halves(count, parts)
-        total: NDArray[np.int64] = counts.sum(axis=0)
-        return total[:-1]
+        return self._add_up(self._library.medamad_count_views, [parts], (size + 1,), size)[:-1]
 
     def count_goals(
         self, parts: Sequence[GoalsInVisits], goals: int
@@ -282,44 +257,30 @@ class Loops:
 
         If the order counts, only those did that have reached all goals before it.
         """
-        found, size = np.zeros((2, 2, goals), np.int64), max(map(len, parts), default=0)
+        size = max(map(len, parts), default=0)
 
-        def count(half: int, parts: Sequence[GoalsInVisits]) -> None:
+        def count(*given: Any) -> None:
             steps, moments = np.empty(size, np.uint32), np.empty(2 * size, np.int64)
-            described = _described(parts)
-            self._library.medamad_count_goals(
-                described, len(parts), goals, steps, moments, *found[half]
-            )
+            self._library.medamad_count_goals(*given[:-1], steps, moments, given[-1])
 
-        self._helper.do_halves(count, parts)
-        conversions, visits = found.sum(axis=0)
+        conversions, visits = self._add_up(count, [parts], (2, goals), goals)
         return conversions, visits
 
     def count_beside(
-        self,
-        parts: Sequence[ViewsInVisits],
-        tables: Sequence[CodeTable],
-        step: Literal[1, -1],
-        size: int,
+        self, parts: Sequence[ViewsInVisits], step: Literal[1, -1], size: int
     ) -> NDArray[np.int64]:
-        """Count the codes of the views that come after matching ones in their visits.
+        """Count the codes of the views that come after others in their visits.
 
-        With a step of -1, before them. Shape (size + 1,): the last count is that of matching views
-        after which there is none.
+        With a step of -1, before them. Shape (size + 1,): the last count is that of views after
+        which there is none.
         """
-        counts, filters = np.zeros((2, size + 1), np.int64), _described(tables)
+        words = max(map(len, parts), default=0) // 64 + 1
 
-        def count(half: int, parts: Sequence[ViewsInVisits]) -> None:
-            words = max(map(len, parts), default=0) // 64 + 1
+        def count(*given: Any) -> None:
             begun, ranks = np.empty((2, words), np.int64)
-            described = _described(parts)
-            self._library.medamad_count_beside(
-                described, len(parts), filters, len(tables), step, begun, ranks, counts[half], size
-            )
+            self._library.medamad_count_beside(*given[:-1], begun, ranks, given[-1])
 
-        self._helper.do_halves(count, parts)
-        total: NDArray[np.int64] = counts.sum(axis=0)
-        return total
+        return self._add_up(count, [parts], (size + 1,), step, size)
 
     def add_by_code(
         self,
@@ -338,26 +299,13 @@ class Loops:
             described, 1 + len(columns), len(codes), least, len(sums) - 1, sums
         )
 
-    def _rows(self, size: int) -> NDArray[np.intp]:
-        rows: NDArray[np.intp] | None = getattr(self._scratch, "rows", None)
-        if rows is None or len(rows) < size:
-            rows = self._scratch.rows = np.empty(size, np.intp)
-        return rows
-
-    def match(self, views: PartViews, tables: Sequence[CodeTable]) -> RowMask:
-        """Return which of the views of a part match, of which they are the first."""
-        described, filters = _described([views]), _described(tables)
-        mask = RowMask.of_none(views.end)
-        self._library.medamad_match(described, filters, len(tables), mask.bits)
-        return mask
-
     def mark_views(
         self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
         """Add the rows of views that have an event with a matching property to a mask."""
         described = describe_column(properties) + describe_column(rows)
-        filters = _described([table])
-        self._library.medamad_mark_views(described, len(properties), filters, mask.bits, mask.size)
+        size = len(properties)
+        self._library.medamad_mark_views(described, size, table.described, mask.bits, mask.size)
 
     def count_events(
         self, parts: Sequence[OwnEvents], table: CodeTable, size: int
@@ -367,36 +315,26 @@ class Loops:
         Return the counts of the properties 0 to size - 1, with one more for greater ones, and how
         many events they belong to.
         """
-        filters = _described([table])
-        counts, totals = np.zeros((2, size + 1), np.int64), [0, 0]
+        loop = self._library.medamad_count_events
+        *counts, total = self._add_up(loop, [parts], (size + 2,), table.described, size)
+        return np.array(counts), int(total)
 
-        def count(half: int, parts: Sequence[OwnEvents]) -> None:
-            described = _described(parts)
-            totals[half] = self._library.medamad_count_events(
-                described, len(parts), filters, counts[half], size
-            )
-
-        self._helper.do_halves(count, parts)
-        return counts.sum(axis=0), sum(totals)
-
-    def quartiles(self, batches: Batches, tables: Sequence[CodeTable], groups: Groups) -> Quartiles:
-        """Return the quartiles of the durations of the views that match, by group."""
+    def quartiles(self, batches: Batches, groups: Groups) -> Quartiles:
+        """Return the quartiles of the durations of views, by group."""
         found = [
-            self._quartiles(batches, tables, groups.some(first, _MOST_GROUPS))
+            self._quartiles(batches, groups.some(first, _MOST_GROUPS))
             for first in range(0, max(groups.count, 1), _MOST_GROUPS)
         ]
         columns = zip(*((each.counts, each.low_ms, each.high_ms) for each in found), strict=True)
         return Quartiles(*(np.concatenate(pieces, axis=-1) for pieces in columns))
 
-    def _quartiles(
-        self, batches: Batches, tables: Sequence[CodeTable], groups: Groups
-    ) -> Quartiles:
+    def _quartiles(self, batches: Batches, groups: Groups) -> Quartiles:
         """Return the same of few enough groups.
 
         They are counted in a few dozen buckets of each group, and only those are collected that are
         in the bucket of a quartile.
         """
-        library, filters = self._library, _described(tables)
+        library = self._library
         # By halves, as the helper divides the batches.
         counts_of_halves = np.zeros((2, (groups.count + 1) * _BUCKETS), np.uint32)
 
@@ -405,8 +343,6 @@ class Loops:
             library.medamad_count_durations(
                 parts,
                 len(batch),
-                filters,
-                len(tables),
                 groups.of,
                 len(groups.of) - 1,
                 counts_of_halves[half],
@@ -431,8 +367,6 @@ class Loops:
             library.medamad_collect_durations(
                 parts,
                 len(batch),
-                filters,
-                len(tables),
                 groups.of,
                 len(groups.of) - 1,
                 wanted,
@@ -453,12 +387,10 @@ class Loops:
     def find_near(
         self,
         batches: Iterable[Batch],
-        tables: Sequence[CodeTable],
         groups: Groups,
         windows: NDArray[np.uint32],
     ) -> NearDurations:
-        """Return the durations of the views that match, as far as they are in some windows."""
-        filters = _described(tables)
+        """Return the durations of views, as far as they are in some windows."""
         # With an empty fourth window, and empty ones for the group of none.
         of_groups = np.zeros((groups.count + 1, 2, WINDOWS + 1), np.uint32)
         of_groups[:, 0] = 1
@@ -474,8 +406,6 @@ class Loops:
             count = self._library.medamad_find_near(
                 parts,
                 len(batch),
-                filters,
-                len(tables),
                 groups.of,
                 len(groups.of) - 1,
                 of_groups,
@@ -506,14 +436,6 @@ class Loops:
         known = some.counts[:, WINDOWS].astype(np.int64) + others.counts[:, WINDOWS]
         shape = (WINDOWS, size)
         return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
-
-
-def _rows_of_part(rows: PartRows, size: int) -> tuple[int, int, NDArray[np.intp] | None]:
-    """Return the first of rows and their number, if they are a slice, and the rows if not."""
-    if isinstance(rows, slice):
-        begin, end, _ = rows.indices(size)
-        return begin, max(end - begin, 0), None
-    return 0, len(rows), rows
 
 
 def _described(each: Iterable[T | CodeTable]) -> bytes:

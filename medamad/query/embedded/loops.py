@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.storage.segments.format import Integers, MappedColumn
@@ -18,8 +18,6 @@ _SMALL_CODES: Final = 1 << 16
 """Codes below this are looked up without a comparison."""
 _ANY_SIZE: Final = 1 << 32
 """No part has more views."""
-_OBJECTS_BYTES: Final = 1_000
-"""What the views of a part take besides their columns."""
 
 
 def address_of(column: NDArray[Any]) -> int:
@@ -59,12 +57,6 @@ class CodeTable:
         entries[: len(self.mask)] = self.mask
         return entries
 
-    def matches(self, codes: Integers) -> NDArray[np.bool_]:
-        """Return which codes match."""
-        if self._few is None:
-            return self._entries.take(codes, mode="clip")
-        return _equal_to_any(codes, self._few)
-
     @described.default
     def _describe(self) -> bytes:
         few = () if self._few is None else self._few
@@ -89,12 +81,9 @@ def _equal_to_any(codes: Integers, few: Iterable[int]) -> NDArray[np.bool_]:
     return mask
 
 
-ONES: Final = CodeTable(np.array([False, True]))
-"""Matches the ones of a mask that stands in the place of codes."""
-NO_COLUMN: Final = np.zeros(0, np.uint8)
+FIRST_OF_VISIT: Final = CodeTable(np.array([False, True]))
+"""Matches the offset of the first view of a visit."""
 _WORD_BYTES: Final = 8
-_BITS: Final = -1
-"""The width of a mask in kernel.c."""
 
 
 @frozen(eq=False)
@@ -112,6 +101,11 @@ class RowMask:
     @address.default
     def _find_address(self) -> int:
         return address_of(self.bits)
+
+    @property
+    def count(self) -> int:
+        """How many rows match."""
+        return int(np.bitwise_count(self.bits).sum())
 
     @property
     def nbytes(self) -> int:
@@ -187,74 +181,49 @@ class RowMask:
 _COLUMN: Final = Struct("qq")
 """The `column` of kernel.c: its address and the width of its numbers."""
 _NO_COLUMN: Final = _COLUMN.pack(0, 0)
-_BOUNDS: Final = Struct("qq")
-"""The rows in the `views` of kernel.c; columns follow."""
+_VIEWS: Final = Struct("qqq")
+"""The rows and the mask in the `views` of kernel.c; columns follow."""
+_ROWS: Final = Struct("qq")
+"""The number of rows of a part and a mask, with which other structures begin."""
 _COUNT: Final = Struct("q")
 _REACHED_AT: Final = Struct("qqq")
 _MASKS: Final = Struct("qqqq")
 """What follows the columns in the `events` of kernel.c."""
 
 
-def describe_column(column: NDArray[Any] | RowMask | None) -> bytes:
+def describe_column(column: NDArray[Any] | None) -> bytes:
     """Return the `column` of kernel.c."""
     if column is None:
         return _NO_COLUMN
-    if isinstance(column, RowMask):
-        return _COLUMN.pack(column.address, _BITS)
     if column.strides == (0,):
         return _COLUMN.pack(address_of(column[:1]), 0)
     return _COLUMN.pack(address_of(column), column.itemsize)
 
 
-@define(eq=False)
+@frozen(eq=False)
 class PartViews:
-    """Views of a part: the rows from `begin` to before `end` that match every filter.
+    """Views of a part: the rows from `begin` to before `end`, or those of them that are in a mask.
 
-    `matching` has the column that each filter looks at, or a mask of the part, None where all views
-    match. `numbers` are what the views are added up by, with their flags and durations. All are
-    columns of the part. `same_number` makes such a column.
+    `numbers` are what the views are added up by, with their flags and durations. All are columns of
+    the part. `same_number` makes such a column.
     """
 
     begin: int
     end: int
-    matching: Sequence[NDArray[Any] | RowMask | None]
-    numbers: Integers = NO_COLUMN
-    flags: NDArray[np.uint8] = NO_COLUMN
+    mask: RowMask | None = None
+    numbers: Integers | None = None
+    flags: NDArray[np.uint8] | None = None
     duration_ms: Integers | None = None
-    _described: bytes = field(default=b"", init=False)
 
     def __len__(self) -> int:
         return self.end - self.begin
 
     @property
-    def nbytes(self) -> int:
-        """About the memory that they take, but for filters and the mapped file."""
-        columns = (self.numbers, self.flags, self.duration_ms)
-        return _OBJECTS_BYTES + sum(
-            column.nbytes
-            for column in columns
-            if column is not None and type(column) is not MappedColumn and any(column.strides)
-        )
-
-    @property
     def described(self) -> bytes:
         """The `views` of kernel.c."""
-        if not self._described:
-            columns = (self.numbers, self.flags, self.duration_ms, *self.matching)
-            # Assigned as a whole: other threads may do the same.
-            self._described = _BOUNDS.pack(self.begin, self.end) + b"".join(
-                map(describe_column, columns)
-            )
-        return self._described
-
-    def matched(self, *masks: RowMask | None) -> "PartViews":
-        """Return the views that also match further masks."""
-        matching = [*self.matching, *masks]
-        views = PartViews(
-            self.begin, self.end, matching, self.numbers, self.flags, self.duration_ms
-        )
-        views._described = self.described + b"".join(map(describe_column, masks))
-        return views
+        mask = 0 if self.mask is None else self.mask.address
+        columns = (self.numbers, self.flags, self.duration_ms)
+        return _VIEWS.pack(self.begin, self.end, mask) + b"".join(map(describe_column, columns))
 
 
 def same_number(number: int) -> NDArray[np.uint32]:
@@ -303,10 +272,6 @@ class OwnEvents:
         return columns + _MASKS.pack(len(self), *masks, self.matching.size)
 
 
-PartRows: TypeAlias = NDArray[np.intp] | slice
-"""Rows of a part."""
-
-
 @frozen(eq=False)
 class ChosenVisits:
     """Some of the visits that begin in a part, ascending.
@@ -341,7 +306,7 @@ class VisitsToSum:
     def described(self) -> bytes:
         """The `visits` of kernel.c."""
         columns = (self.offsets, self.codes, self.spans, *self.added)
-        described = _BOUNDS.pack(len(self), self.chosen.address)
+        described = _ROWS.pack(len(self), self.chosen.address)
         return described + b"".join(map(describe_column, columns))
 
 
@@ -362,7 +327,7 @@ class CountedViews:
     @property
     def described(self) -> bytes:
         """The `counted` of kernel.c."""
-        described = _BOUNDS.pack(len(self), self.mask.address)
+        described = _ROWS.pack(len(self), self.mask.address)
         described += describe_column(self.codes) + describe_column(self.repeats)
         return described + _COUNT.pack(len(self.repeats))
 
@@ -386,7 +351,7 @@ class GoalsInVisits:
     @property
     def described(self) -> bytes:
         """The `reached` of kernel.c."""
-        described = _BOUNDS.pack(len(self), self.chosen.address)
+        described = _ROWS.pack(len(self), self.chosen.address)
         described += describe_column(self.offsets)
         for place, rows in enumerate(self.rows):
             moments = 0 if self.moments is None else address_of(self.moments[place])
@@ -396,7 +361,7 @@ class GoalsInVisits:
 
 @frozen(eq=False)
 class ViewsInVisits:
-    """Views of a part of n views, and what tells the visits that all of its views belong to.
+    """Some views of a part of n, and what tells the visits that all of its views belong to.
 
     `offsets` and `spans` are those of `parts.VisitColumns`, and `codes` what the views have, shape
     (n,). Only visits that begin in the rows `chosen` count.
@@ -413,9 +378,9 @@ class ViewsInVisits:
 
     @property
     def described(self) -> bytes:
-        """The `beside` of kernel.c, and the `views` after it."""
+        """The `beside` of kernel.c."""
         columns = map(describe_column, (self.offsets, self.codes, self.spans))
-        described = _BOUNDS.pack(len(self), self.chosen.address) + b"".join(columns)
+        described = _ROWS.pack(len(self), self.chosen.address) + b"".join(columns)
         return described + _COUNT.pack(len(self.spans)) + self.views.described
 
 

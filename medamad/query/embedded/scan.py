@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import SETTLED_MS, Dimension
-from medamad.query.embedded.loops import NO_COLUMN, PartViews, same_number
+from medamad.query.embedded.loops import PartViews, same_number
 from medamad.query.embedded.view_filter import (
     Candidates,
     Counted,
@@ -19,7 +19,7 @@ from medamad.query.embedded.view_filter import (
 )
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
-from medamad.storage.segments.format import Integers, Segment, SegmentHeader
+from medamad.storage.segments.format import Integers, MappedColumn, Segment, SegmentHeader
 from medamad.storage.segments.parts import (
     NO_TIME,
     EventColumns,
@@ -34,6 +34,10 @@ from medamad.storage.segments.snapshot import Snapshot
 
 T = TypeVar("T")
 _ZERO: Final = same_number(0)
+_OBJECTS_BYTES: Final = 300
+"""What a column takes besides its numbers."""
+Columns: TypeAlias = tuple[Integers, NDArray[np.uint8] | None, Integers | None]
+"""What views are added up by, their flags and their durations."""
 
 
 @frozen
@@ -44,11 +48,11 @@ class WantedColumns:
     flags: bool
     durations: bool
 
-    def of(self, part: ViewColumns) -> tuple[Integers, NDArray[np.uint8], Integers | None]:
+    def of(self, part: ViewColumns) -> Columns:
         """Return the columns of a part."""
         return (
             _ZERO if self.dimension is None else part.codes(self.dimension),
-            part.flags if self.flags else NO_COLUMN,
+            part.flags if self.flags else None,
             part.duration_ms if self.durations else None,
         )
 
@@ -62,31 +66,33 @@ class MergedCandidates:
     filter: ViewFilter
 
     def views(self, wanted: WantedColumns) -> Iterator[PartViews]:
-        """Return the views for MASKS.
-
-        Their columns are cached: to look them all up takes as long as to read them.
-        """
+        """Return the views. Their columns are cached: to look them up takes as long as to read."""
         alone = self.snapshot.only([self.part.segment])
         found = alone.cached((MergedCandidates, wanted), partial(self._find, wanted))
-        for part, views in zip(self.part.leaves, found.views, strict=True):
-            yield views.matched(self.filter.mask(part, self.snapshot))
+        for part, columns in zip(self.part.leaves, found.columns, strict=True):
+            mask = self.filter.mask(part, self.snapshot)
+            yield PartViews(0, len(part), mask, *columns)
 
-    def _find(self, wanted: WantedColumns) -> "_AllViews":
-        return _AllViews(
-            [PartViews(0, len(part), [], *wanted.of(part)) for part in self.part.leaves]
-        )
+    def _find(self, wanted: WantedColumns) -> "_MergedColumns":
+        return _MergedColumns(list(map(wanted.of, self.part.leaves)))
 
 
 @frozen(eq=False)
-class _AllViews:
-    """All views of the members of a merged segment."""
+class _MergedColumns:
+    """The columns of the members of a merged segment."""
 
-    views: Sequence[PartViews]
+    columns: Sequence[Columns]
 
     @property
     def nbytes(self) -> int:
-        """About the memory that they take."""
-        return sum(each.nbytes for each in self.views)
+        """About the memory that they take, but for the mapped file."""
+        return sum(
+            _OBJECTS_BYTES
+            if column is None or type(column) is MappedColumn or not any(column.strides)
+            else column.nbytes
+            for columns in self.columns
+            for column in columns
+        )
 
 
 @frozen(eq=False)
@@ -129,7 +135,7 @@ class Selection:
     def part_views(
         self, wanted: WantedColumns, whole: Callable[[Counted], T | None]
     ) -> Iterator[PartViews | T]:
-        """Return the same as `candidates`, as views of parts for MASKS."""
+        """Return the same as `candidates`, as views of parts."""
         for scanned in self._scan_all(whole, with_merged=True):
             if isinstance(scanned, Candidates):
                 yield scanned.views(*wanted.of(scanned.part))

@@ -13,7 +13,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import ONES, PartViews, RowMask
+from medamad.query.embedded.loops import FIRST_OF_VISIT, RowMask
 from medamad.query.embedded.scan import Selection, leaves, loose_events
 from medamad.query.embedded.view_filter import (
     Candidates,
@@ -181,9 +181,8 @@ def _matching_groups(
 
 def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:
     """Return which views of a part match codes and begin a visit."""
-    matching = [*map(part.codes, filter_.codes), part.visits().offsets]
-    tables = [*map(filter_.table, filter_.codes), ONES]
-    return LOOPS.match(PartViews(0, len(part), matching), tables)
+    columns = [*map(part.codes, filter_.codes), part.visits().offsets]
+    return LOOPS.match(columns, [*map(filter_.table, filter_.codes), FIRST_OF_VISIT])
 
 
 @frozen(eq=False)

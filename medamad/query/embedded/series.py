@@ -124,12 +124,12 @@ def _filtered(
 ) -> Series:
     """Return the series of selected views, and of rollups by bucket. None stands for one bucket."""
     filter_, size = selection.filter, 1 if buckets is None else len(buckets.dates)
-    batches, tables = repeatable(partial(_views_by_bucket, selection, buckets), filter_)
+    batches = repeatable(partial(_views_by_bucket, selection, buckets), filter_)
     of_rollups = [
         PartViews(
             0,
             len(rollup.duration_ms),
-            [None] * len(tables),
+            None,
             same_number(bucket),
             duration_ms=rollup.duration_ms,
         )
@@ -138,9 +138,9 @@ def _filtered(
 
     def medians_ms(groups: Groups) -> NDArray[np.int64]:
         with_rollups = partial(_with_one_more, batches, of_rollups)
-        return LOOPS.quartiles(with_rollups, tables, groups).quartile(2)
+        return LOOPS.quartiles(with_rollups, groups).quartile(2)
 
-    sums = LOOPS.tally(batches(), tables, size)
+    sums = LOOPS.tally(batches(), size)
     for bucket, rollup in rollups:
         sums[:, bucket] += rollup.sums
     tally = Tally(sums, gaps)

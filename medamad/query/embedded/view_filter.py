@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import NO_COLUMN, ONES, CodeTable, PartViews, RowMask
+from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
 from medamad.storage.segments.counters import Counters
@@ -19,8 +19,6 @@ from medamad.storage.segments.parts import Codes, EventColumns, Part, Rollup, Vi
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
-MASKS: Final = (ONES,)
-"""The tables for the mask of candidates."""
 _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
@@ -304,12 +302,12 @@ class ViewFilter:
 
     def _matching(self, part: ViewColumns) -> RowMask:
         """Return which views of a part match codes, and properties by their own events."""
-        own = None if self.properties is None else self.properties.own(part)
-        if own is not None and not self.codes:
+        own = RowMask.of_none(0) if self.properties is None else self.properties.own(part)
+        if not self.codes:
             return own
-        columns = [*map(part.codes, self.codes), own]
-        tables = [*map(self.table, self.codes), ONES]
-        return LOOPS.match(PartViews(0, len(part), columns), tables)
+        columns, tables = map(part.codes, self.codes), map(self.table, self.codes)
+        found = LOOPS.match([*columns], [*tables])
+        return found if self.properties is None else found.within(own)
 
     def table(self, dimension: Dimension) -> CodeTable:
         """Return which codes of one of the filtered dimensions match."""
@@ -403,8 +401,8 @@ class Candidates:
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""
         part, window, views = self.part, self.window, self.views()
-        if views.matching != [None]:
-            index = LOOPS.select(views, MASKS)
+        if views.mask is not None:
+            index = LOOPS.select(views)
             return SelectedViews(part, index) if len(index) else None
         if window.stop - window.start == len(part):
             return SelectedViews(part)
@@ -412,13 +410,13 @@ class Candidates:
 
     def views(
         self,
-        numbers: Integers = NO_COLUMN,
-        flags: NDArray[np.uint8] = NO_COLUMN,
+        numbers: Integers | None = None,
+        flags: NDArray[np.uint8] | None = None,
         duration_ms: Integers | None = None,
     ) -> PartViews:
-        """Return the views for MASKS, with columns of the part."""
+        """Return the views, with columns of the part."""
         begin, end = self.window.start, self.window.stop
-        return PartViews(begin, end, [self._find_mask()], numbers, flags, duration_ms)
+        return PartViews(begin, end, self._find_mask(), numbers, flags, duration_ms)
 
 
 def _in_all(*masks: RowMask | None) -> RowMask | None:

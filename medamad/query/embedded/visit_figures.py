@@ -22,7 +22,6 @@ from medamad.query.embedded.rollup_visits import (
     with_rollups,
 )
 from medamad.query.embedded.scan import Selection, divide
-from medamad.query.embedded.view_filter import MASKS
 from medamad.query.embedded.visit_groups import of_whole_visits, visits_in_groups
 from medamad.query.embedded.visit_sums import (
     Amounts,
@@ -324,6 +323,6 @@ def count_beside(selection: Selection, left_out: Numbers, step: Literal[1, -1]) 
         of_part = ViewsInVisits(views, columns.offsets, columns.spans, paths, visits.chosen)
         parts.append(of_part)
     size = len(selection.snapshot.texts(Dimension.PATH))
-    counts = np.roll(LOOPS.count_beside(parts, MASKS, step, size), 1)
+    counts = np.roll(LOOPS.count_beside(parts, step, size), 1)
     codes = np.flatnonzero(counts)
     return VisitSums(codes, counts[np.newaxis, codes])

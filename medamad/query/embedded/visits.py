@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import ONES, ChosenVisits, PartViews, RowMask
-from medamad.query.embedded.view_filter import MASKS, Candidates
+from medamad.query.embedded.loops import FIRST_OF_VISIT, ChosenVisits, RowMask
+from medamad.query.embedded.view_filter import Candidates
 from medamad.query.period import ALWAYS, Period
 from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
 from medamad.storage.segments.read import OpenSegment
@@ -41,7 +41,7 @@ class PartVisits:
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        return int(np.bitwise_count(self.chosen.bits).sum())
+        return self.chosen.count
 
     @property
     def begins(self) -> NDArray[np.intp]:
@@ -127,7 +127,7 @@ def all_visits(snapshot: Snapshot, part: ViewColumns, left_out: Numbers) -> Part
     """Return the visits that begin in a part, without those of some numbers, ascending."""
 
     def find() -> RowMask:
-        begins = LOOPS.match(PartViews(0, len(part), [part.visits().offsets]), [ONES])
+        begins = LOOPS.match([part.visits().offsets], [FIRST_OF_VISIT])
         return begins.without_rows(find_ascending(part, left_out)[1])
 
     return cached_visits(snapshot, part, left_out, all_visits, find)
@@ -141,7 +141,7 @@ def visits_with(snapshot: Snapshot, candidates: Candidates, left_out: Numbers) -
     part = candidates.part
 
     def find() -> RowMask:
-        begins = LOOPS.begins_with(part.visits().offsets, candidates.views(), MASKS)
+        begins = LOOPS.begins_with(part.visits().offsets, candidates.views())
         return begins.without_rows(find_ascending(part, left_out)[1])
 
     key = candidates.key
@@ -175,7 +175,7 @@ def visits_numbered(snapshot: Snapshot, part: ViewColumns, numbers: Numbers) -> 
     return PartVisits(snapshot, part, columns, chosen)
 
 
-def first_rows(columns: VisitColumns, rows: NDArray[np.intp] | slice) -> NDArray[np.intp]:
+def first_rows(columns: VisitColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the row of the first view of the visit of each of some views of a part.
 
     It is -1 if the part does not have it, or the visit is unknown.
