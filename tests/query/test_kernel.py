@@ -14,7 +14,6 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import (
     FIRST_OF_VISIT,
     CodeTable,
-    CountedViews,
     GoalsInVisits,
     Groups,
     OwnEvents,
@@ -56,7 +55,7 @@ def test_rows_match_by_the_codes_of_columns(
         )
 
     expected = [row for row in range(size) if matches(row)]
-    assert np.flatnonzero(LOOPS.match(columns, tables).unpacked()).tolist() == expected
+    assert LOOPS.match(columns, tables).rows.tolist() == expected
 
 
 @st.composite
@@ -107,12 +106,8 @@ def naive_sums(parts: list[PartViews], size: int) -> list[list[int]]:
 
 
 @given(views_of_parts())
-def test_views_are_selected_and_added_up(drawn: tuple[list[PartViews], int]) -> None:
+def test_views_are_added_up(drawn: tuple[list[PartViews], int]) -> None:
     parts, size = drawn
-    for views in parts:
-        rows = LOOPS.select(views)
-        assert rows.dtype == np.intp
-        assert rows.tolist() == naive_rows(views)
     assert LOOPS.tally([parts], size).tolist() == naive_sums(parts, size)
 
 
@@ -218,7 +213,7 @@ def test_views_are_marked_by_their_events(
     }
     mask = RowMask.of_none(50)
     LOOPS.mark_views(properties, rows, table, mask)
-    assert set(np.flatnonzero(mask.unpacked()).tolist()) == marked
+    assert set(mask.rows.tolist()) == marked
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.tuples(*[st.sampled_from(DTYPES)] * 2))
@@ -340,7 +335,7 @@ def test_visits_begin_where_their_first_views_are(
         views = PartViews(begin, end, matching)
         begun = sorted({first_row(row) for row in naive_rows(views)} & {*first_views})
         chosen = LOOPS.begins_with(offsets, views)
-        assert np.flatnonzero(chosen.unpacked()).tolist() == begun
+        assert chosen.rows.tolist() == begun
         visits = LOOPS.visits_at(offsets, chosen)
         assert visits.begins.tolist() == begun
         assert visits.index.tolist() == [first_views.index(row) for row in begun]
@@ -375,8 +370,9 @@ def test_visits_and_their_views_are_added_up_by_code(seed: int, size: int, great
     together = VisitsToSum(offsets, chosen, same_number(3))
     assert (LOOPS.sum_visits([first, first], 2, 5) == 2 * firsts).all()
     assert (LOOPS.sum_visits([last, last], 0, 5) == 2 * lasts).all()
-    views = CountedViews(LOOPS.mask_visits(offsets, chosen), codes, repeats)
-    assert LOOPS.count_views([views, views], 5).tolist() == [2 * each for each in seen]
+    mask = LOOPS.mask_visits(offsets, chosen).without_rows(repeats)
+    views = VisitsToSum(offsets, mask, codes)
+    assert LOOPS.sum_visits([views, views], 0, 5).tolist() == [[2 * each] for each in seen]
     assert LOOPS.sum_visits([together], 0, 4).tolist() == [[0]] * 3 + [[is_chosen.sum()]]
 
 
@@ -400,7 +396,7 @@ def test_goals_are_counted_in_any_order_or_one_after_the_other(
     rows.append(np.flatnonzero(rng.random(size) < 0.3).astype(np.uint32))
     moments = [rng.integers(0, latest, len(each)) for each in rows]
     conversions, visits = [0] * 3, [0] * 3
-    earliest: dict[int, int] = dict.fromkeys(np.flatnonzero(chosen.unpacked()).tolist(), 0)
+    earliest: dict[int, int] = dict.fromkeys(chosen.rows.tolist(), 0)
     for goal, (of_goal, times) in enumerate(zip(rows, moments, strict=True)):
         reached: dict[int, list[int]] = {}
         for row, moment in zip(of_goal.tolist(), times.tolist(), strict=True):
@@ -444,7 +440,7 @@ def test_columns_may_be_at_any_address() -> None:
     codes = np.frombuffer(b"\0" + np.arange(5000, dtype="<u4").tobytes(), "<u4", 5000, 1)
     table = CodeTable(np.arange(5000) % 7 == 3)
     rows = LOOPS.match([codes], [table])
-    assert np.flatnonzero(rows.unpacked()).tolist() == list(range(3, 5000, 7))
+    assert rows.rows.tolist() == list(range(3, 5000, 7))
 
 
 def test_flags_that_no_view_can_have_stay_in_bounds() -> None:
@@ -492,7 +488,7 @@ def test_the_views_of_some_visits_are_marked_and_those_beside_others_counted(
         if 0 < offset <= row + 1 and row + 1 - offset in left_out
     )
     mask = LOOPS.mask_visits(offsets, RowMask.of_rows(size, left_out))
-    assert np.flatnonzero(mask.unpacked()).tolist() == of_left_out
+    assert mask.rows.tolist() == of_left_out
     for step in (1, -1):
         found = LOOPS.count_beside([part, part], step, 5)
         assert found.tolist() == [2 * count for count in expected[step]]

@@ -512,7 +512,7 @@ async def test_what_filters_select_is_cached_until_it_may_change(open_store: Ope
             for _ in range(2)
         ]
         again = sum(
-            one.chosen is other.chosen and one.mask() is other.mask()
+            one.chosen is other.chosen and one.pages() is other.pages()
             for one, other in zip(*groups, strict=True)
         )
         return sum(map(len, groups[0])), again

@@ -14,7 +14,7 @@ from medamad.query.buckets import Buckets
 from medamad.query.embedded.aggregate import count_views_of_parts
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import GoalsInVisits, lookup
+from medamad.query.embedded.loops import CodeTable, GoalsInVisits
 from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
 from medamad.query.embedded.selection import whole_visits
@@ -386,7 +386,7 @@ def _add_events(
     once = rows[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(rows) else rows
     amounts = rows[:0]
     if goal.revenue is not None and len(rows):
-        amounts = np.flatnonzero(lookup(events.property, goal.revenue))
+        amounts = LOOPS.match([events.property], [CodeTable(goal.revenue)]).rows
         amounts = amounts[np.isin(events.event[amounts], numbers)]
     codes = events.property[amounts]
     goal.add(events, once, codes, amounts, with_times=with_times)
@@ -410,7 +410,7 @@ def add_loose_events(
         _loose_events(selection), _wanted_properties(goals)
     )
     for each in goals:
-        rows = np.flatnonzero(lookup(selected.property, each.reaching))
+        rows = np.flatnonzero(each.reaching.take(selected.property))
         _add_events(selected, rows, each, with_times=with_times)
     return gaps
 

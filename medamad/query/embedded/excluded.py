@@ -423,7 +423,7 @@ def find_left_out(
             continue
         excluded = ExcludedViews(snapshot, (rule,), sources, cancellation)
         masks = ((part, excluded.left_out(part)) for part in parts)
-        rows = [(part, np.flatnonzero(mask.unpacked())) for part, mask in masks if mask is not None]
+        rows = [(part, mask.rows) for part, mask in masks if mask is not None]
         of_views.append(joined_numbers(sequences_of(*each) for each in rows))
         filter_ = EventFilter(
             snapshot, ALWAYS, ViewFilter({}, excluded=excluded), True, cancellation

@@ -180,19 +180,6 @@ static block block_at(const views *part, int64_t first, uint16_t *restrict rows)
     return (block){first, count, rows};
 }
 
-/* Write the rows of views; return how many there are. */
-int64_t medamad_select(const views *part, int64_t *restrict out) {
-    uint16_t rows[BLOCK];
-    int64_t count = 0;
-    for (int64_t first = part->begin; first < part->end; first += BLOCK) {
-        block found = block_at(part, first, rows);
-        for (int64_t i = 0; i < found.n; i++)
-            out[count + i] = first + (found.rows ? found.rows[i] : i);
-        count += found.n;
-    }
-    return count;
-}
-
 /* Copy the columns of views; numbers may be NULL. */
 int64_t medamad_gather(const views *parts, int64_t part_count, uint32_t *restrict numbers,
                        uint8_t *restrict flags, uint32_t *restrict durations) {
@@ -665,7 +652,7 @@ void medamad_mask_visits(const column *offsets, int64_t size, const uint64_t *ch
 
 /* The visits of a part that begin in the rows of a mask, and what they are added up by: codes of views,
    and numbers of visits. With spans, it is the last view of a visit that has its code, which is so many
-   rows after the first. */
+   rows after the first. With neither spans nor numbers, a mask may have any views. */
 typedef struct {
     int64_t size, chosen;
     column offsets, codes, spans;
@@ -737,7 +724,8 @@ void medamad_sum_visits(const int64_t *parts, int64_t part_count, int64_t added_
         for (int64_t first = 0; first < part->size; first += 64) {
             uint64_t begun = is_numbered ? begun_in(part->offsets, first, part->size) : 0;
             for (uint64_t word = chosen[first / 64]; word; word &= word - 1) {
-                index[n] = number + __builtin_popcountll(begun & ((word & -word) - 1));
+                if (is_numbered)
+                    index[n] = number + __builtin_popcountll(begun & ((word & -word) - 1));
                 rows[n++] = first + __builtin_ctzll(word);
             }
             number += __builtin_popcountll(begun);
@@ -747,38 +735,6 @@ void medamad_sum_visits(const int64_t *parts, int64_t part_count, int64_t added_
             }
         }
         add_visits(part, index, rows, n, added_count, size, sums);
-    }
-}
-
-/* The views of a part in a mask, and their codes. repeats are rows that ascend, of views that do not
-   count. */
-typedef struct {
-    int64_t size, mask;
-    column codes, repeats;
-    int64_t repeat_count;
-} counted;
-
-/* Count the codes of views, those from size on together. */
-void medamad_count_views(const counted *parts, int64_t part_count, int64_t size,
-                         int64_t *restrict counts) {
-    int64_t rows[64];
-    uint64_t codes[64];
-    for (const counted *part = parts; part < parts + part_count; part++) {
-        const uint64_t *mask = (const uint64_t *)(intptr_t)part->mask;
-        int64_t repeat = 0;
-        for (int64_t first = 0; first < part->size; first += 64) {
-            uint64_t word = mask[first / 64];
-            for (; repeat < part->repeat_count; repeat++) {
-                uint64_t place = number_of(part->repeats, repeat) - (uint64_t)first;
-                if (place >= 64) break;
-                word &= ~((uint64_t)1 << place);
-            }
-            int64_t n = 0;
-            for (; word; word &= word - 1) rows[n++] = first + __builtin_ctzll(word);
-            gather(part->codes, rows, n, codes);
-            for (int64_t i = 0; i < n; i++)
-                counts[codes[i] < (uint64_t)size ? codes[i] : (uint64_t)size]++;
-        }
     }
 }
 

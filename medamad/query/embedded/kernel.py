@@ -20,7 +20,6 @@ from medamad.query.embedded.loops import (
     Batches,
     ChosenVisits,
     CodeTable,
-    CountedViews,
     GoalsInVisits,
     Groups,
     OwnEvents,
@@ -36,7 +35,7 @@ from medamad.query.sums import Quartiles
 from medamad.storage.segments.counters import SUMS
 from medamad.storage.segments.format import Integers
 
-T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum, CountedViews, GoalsInVisits)
+T = TypeVar("T", PartViews, OwnEvents, ViewsInVisits, VisitsToSum, GoalsInVisits)
 _BUCKETS: Final = 64
 """The BUCKETS of kernel.c."""
 _SLOTS: Final = 6
@@ -111,7 +110,6 @@ class Loops:
         of_groups = (*parts, array, number)
         for loop, returned, *taken in (
             (library.medamad_match, None, array, array, number, number, array),
-            (library.medamad_select, number, array, array),
             (library.medamad_gather, number, *parts, array, array, array),
             (library.medamad_tally, None, *parts, number, array),
             (library.medamad_sums, None, array, number, array),
@@ -120,7 +118,6 @@ class Loops:
             (library.medamad_visits_at, None, array, number, *(array,) * 3),
             (library.medamad_mask_visits, None, array, number, array, array),
             (library.medamad_sum_visits, None, *parts, number, number, array),
-            (library.medamad_count_views, None, *parts, number, array),
             (library.medamad_count_goals, None, *parts, number, *(array,) * 3),
             (library.medamad_count_beside, None, *parts, number, number, *(array,) * 3),
             (library.medamad_add_by_code, None, array, *(number,) * 4, array),
@@ -161,11 +158,6 @@ class Loops:
         filters = _described(tables)
         self._library.medamad_match(described, filters, len(tables), mask.size, mask.bits)
         return mask
-
-    def select(self, views: PartViews) -> NDArray[np.intp]:
-        """Return the rows of views, ascending."""
-        rows = np.empty(len(views) if views.mask is None else views.mask.count, np.intp)
-        return rows[: self._library.medamad_select(views.described, rows)]
 
     def gather(self, batch: Batch) -> Batch:
         """Return copies of the columns of views, in no order.
@@ -246,10 +238,6 @@ class Loops:
         shape = (size + 1, 1 + added)
         return self._add_up(self._library.medamad_sum_visits, [parts], shape, added, size)[:-1]
 
-    def count_views(self, parts: Sequence[CountedViews], size: int) -> NDArray[np.int64]:
-        """Count views by their codes 0 to size - 1, but for repeats."""
-        return self._add_up(self._library.medamad_count_views, [parts], (size + 1,), size)[:-1]
-
     def count_goals(
         self, parts: Sequence[GoalsInVisits], goals: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -316,8 +304,8 @@ class Loops:
         many events they belong to.
         """
         loop = self._library.medamad_count_events
-        *counts, total = self._add_up(loop, [parts], (size + 2,), table.described, size)
-        return np.array(counts), int(total)
+        counts = self._add_up(loop, [parts], (size + 2,), table.described, size)
+        return counts[:-1], int(counts[-1])
 
     def quartiles(self, batches: Batches, groups: Groups) -> Quartiles:
         """Return the quartiles of the durations of views, by group."""

@@ -7,8 +7,6 @@ import numpy as np
 from attrs import frozen
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import PartViews
 from medamad.query.embedded.view_filter import Exclusions, SelectedViews
 from medamad.storage.segments.counters import SLOT_MS, Counters, count_views, merge, narrow
 from medamad.storage.segments.format import Integers, SortedDurations
@@ -112,7 +110,7 @@ class LeftOutViews:
         for part in self.alone.leaves():
             mask = self.excluded.left_out(part)
             if mask is not None:
-                yield SelectedViews(part, LOOPS.select(PartViews(0, len(part), mask)))
+                yield SelectedViews(part, mask.rows)
 
 
 def _all_counters(found: Sequence[Counters]) -> Counters:

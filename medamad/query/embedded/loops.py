@@ -66,21 +66,6 @@ class CodeTable:
         return _FILTER.pack(address_of(self._entries), size, count, *few, *padding)
 
 
-def lookup(codes: Integers, matching_codes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which codes match, none of which may be beyond the matching ones."""
-    few = np.flatnonzero(matching_codes)
-    return matching_codes.take(codes) if len(few) > _FEW else _equal_to_any(codes, few.tolist())
-
-
-def _equal_to_any(codes: Integers, few: Iterable[int]) -> NDArray[np.bool_]:
-    mask = np.zeros(len(codes), np.bool_)
-    greatest = np.iinfo(codes.dtype).max
-    for code in few:
-        if code <= greatest:
-            mask |= codes == codes.dtype.type(code)
-    return mask
-
-
 FIRST_OF_VISIT: Final = CodeTable(np.array([False, True]))
 """Matches the offset of the first view of a visit."""
 _WORD_BYTES: Final = 8
@@ -143,7 +128,7 @@ class RowMask:
         np.bitwise_or.at(bits, rows >> 3, np.uint8(1) << (rows & 7).astype(np.uint8))
         return RowMask(self.size, bits)
 
-    def without_rows(self, rows: NDArray[np.intp]) -> "RowMask":
+    def without_rows(self, rows: Integers) -> "RowMask":
         """Return the mask without some rows."""
         if not len(rows):
             return self
@@ -176,6 +161,11 @@ class RowMask:
     def unpacked(self) -> NDArray[np.bool_]:
         """Return which rows match, shape (size,)."""
         return np.unpackbits(self.bits, count=self.size, bitorder="little").view(np.bool_)
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows that match, ascending."""
+        return np.flatnonzero(self.unpacked())
 
 
 _COLUMN: Final = Struct("qq")
@@ -290,7 +280,8 @@ class VisitsToSum:
 
     They begin in the rows `chosen`. `codes` has a number for each view, shape (n,), of which the
     first view of each visit counts, or with `spans` the one that is so many rows after it. `added`
-    are columns of all visits that begin in the part, as `spans` is.
+    are columns of all visits that begin in the part, as `spans` is. With neither, `chosen` may have
+    any views, each of which counts.
     """
 
     offsets: Integers
@@ -308,28 +299,6 @@ class VisitsToSum:
         columns = (self.offsets, self.codes, self.spans, *self.added)
         described = _ROWS.pack(len(self), self.chosen.address)
         return described + b"".join(map(describe_column, columns))
-
-
-@frozen(eq=False)
-class CountedViews:
-    """The views of a part in a mask, and what they are counted by.
-
-    `codes` has a number for each view. Those in the rows `repeats`, which ascend, do not count.
-    """
-
-    mask: RowMask
-    codes: Integers
-    repeats: Integers
-
-    def __len__(self) -> int:
-        return self.mask.size
-
-    @property
-    def described(self) -> bytes:
-        """The `counted` of kernel.c."""
-        described = _ROWS.pack(len(self), self.mask.address)
-        described += describe_column(self.codes) + describe_column(self.repeats)
-        return described + _COUNT.pack(len(self.repeats))
 
 
 @frozen(eq=False)

@@ -400,9 +400,9 @@ class Candidates:
 
     def selected(self) -> SelectedViews | None:
         """Return the views that match, or None if there are none."""
-        part, window, views = self.part, self.window, self.views()
-        if views.mask is not None:
-            index = LOOPS.select(views)
+        part, window, mask = self.part, self.window, self._find_mask()
+        if mask is not None:
+            index = window.start + np.flatnonzero(mask.unpacked()[window])
             return SelectedViews(part, index) if len(index) else None
         if window.stop - window.start == len(part):
             return SelectedViews(part)

@@ -433,7 +433,7 @@ class FoundVisits:
             yield visits
         self._own, self._shared = own, shared
         self._views = joined_numbers(
-            sequences_of(visits.part, np.flatnonzero(visits.mask().unpacked())) for visits in shared
+            sequences_of(visits.part, visits.mask().rows) for visits in shared
         )
         self._is_complete = True
 

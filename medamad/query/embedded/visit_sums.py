@@ -24,7 +24,7 @@ from medamad.domain.goals import Goal
 from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, find_amounts
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import CountedViews, VisitsToSum, same_number
+from medamad.query.embedded.loops import VisitsToSum, same_number
 from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import greatest_code
 from medamad.query.embedded.visit_groups import (
@@ -479,10 +479,10 @@ class SeenPages(Kind):
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
         parts = [
-            CountedViews(visits.mask(), visits.part.codes(Dimension.PATH), visits.columns.repeats)
+            VisitsToSum(visits.columns.offsets, visits.pages(), visits.part.codes(Dimension.PATH))
             for visits in groups
         ]
-        return _used(LOOPS.count_views(parts, _size_of(groups, Dimension.PATH))[:, np.newaxis])
+        return _used(LOOPS.sum_visits(parts, 0, _size_of(groups, Dimension.PATH)))
 
     @property
     def is_counted(self) -> bool:

@@ -5,7 +5,7 @@ by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from functools import partial, reduce
+from functools import reduce
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -82,8 +82,15 @@ class PartVisits:
         return codes
 
     def mask(self) -> RowMask:
-        """Return which views of the part are theirs, which is cached for segments."""
-        find = partial(LOOPS.mask_visits, self.columns.offsets, self.chosen)
+        """Return which views of the part are theirs."""
+        return LOOPS.mask_visits(self.columns.offsets, self.chosen)
+
+    def pages(self) -> RowMask:
+        """Return the first of their views of each page, which are cached for segments."""
+
+        def find() -> RowMask:
+            return self.mask().without_rows(self.columns.repeats)
+
         if not isinstance(self.part, OpenSegment):
             return find()
         return self.snapshot.cached_mask(self.part, (PartVisits, self.chosen.digest), find)
