@@ -15,7 +15,7 @@ from medamad.domain.dimensions import OTHER
 from medamad.domain.errors import NotFound
 from medamad.domain.goals import Definitions
 from medamad.domain.zones import offset_at
-from medamad.query.chance import Chance, Compared, dispersions
+from medamad.query.chance import against_earlier
 from medamad.query.changes import ChangesOptions, changes, largest_parts
 from medamad.query.goal_reports import preview_of_goal
 from medamad.query.period import Period
@@ -108,10 +108,9 @@ def _unusual(reader: Reader, rule: Rule, looked: Looked, *, sign: int) -> Findin
         return UNKNOWN
     before = list(known.values())
     figures = np.array(before, np.int64)[:, np.newaxis]
-    chance = Chance(1 / len(before), len(before))
-    of_weeks = dispersions(np.arange(len(before), dtype=np.intp), figures, figures)
-    compared = Compared.of_counts(figures.sum(axis=0), np.array([views]))
-    verdict = chance.verdicts(compared, of_weeks, level=LEVEL_OF_HOUR).by_chance(0)
+    weeks = np.arange(len(before), dtype=np.intp)
+    verdicts = against_earlier(np.array([views]), weeks, figures, level=LEVEL_OF_HOUR)
+    verdict = verdicts.by_chance(0)
     if verdict is None:
         return UNKNOWN
     usual = sum(before) / len(before)

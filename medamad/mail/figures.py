@@ -13,8 +13,8 @@ from medamad.domain.goals import Goal
 from medamad.mail.spans import Span
 from medamad.query.change_counts import PAGEVIEWS, VISITORS, VISITS
 from medamad.query.changes import Change, ChangesOptions, changes
-from medamad.query.goal_reports import GoalOptions, goal_figures
-from medamad.query.reader import Reader
+from medamad.query.goal_reports import goal_figures
+from medamad.query.reader import Reader, SeriesOptions
 from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary
 from medamad.query.request import NO_GAPS, Gap, Query, Result
 
@@ -109,7 +109,7 @@ def website_figures(
 
     now = Query(span.period, with_visits=counted.visits)
     before = evolve(now, period=span.previous.period)
-    options = SummaryOptions(now_ms=now_ms, visits=counted.visits, interval="day")
+    options = SummaryOptions(now_ms=now_ms, interval="day")
     total = content(summary(reader, now, options=options))
     earlier = content(summary(reader, before, options=evolve(options, interval=None)))
     measures = counted.measures
@@ -128,7 +128,7 @@ def website_figures(
     if measure != PAGEVIEWS:
         changes_options = ChangesOptions(now_ms=now_ms, metric=measure, compared=before.period)
         changed = content(changes(reader, Query(span.period), options=changes_options))
-    reached = partial(goal_figures, reader, goals=goals, options=GoalOptions(now_ms=now_ms))
+    reached = partial(goal_figures, reader, goals=goals, options=SeriesOptions(now_ms=now_ms))
     found = WebsiteFigures(
         hostname=hostname,
         measure=measure,

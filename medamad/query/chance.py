@@ -89,6 +89,16 @@ def dispersions(weeks: NDArray[np.intp], figures: Figures, squares: Figures) -> 
     return np.asarray(variance / np.where(least > 0, least, 1), np.float64)
 
 
+def against_earlier(
+    now: NDArray[np.int64], weeks: NDArray[np.intp], earlier: NDArray[np.int64], *, level: float
+) -> Verdicts:
+    """Return the verdicts on n counts, against those of earlier weeks, shape (weeks, n)."""
+    # The mean of the weeks is the sum of periods that together are so much longer.
+    chance = Chance(1 / len(earlier), len(earlier))
+    figures = Compared.of_counts(earlier.sum(axis=0), now)
+    return chance.verdicts(figures, dispersions(weeks, earlier, earlier), level=level)
+
+
 @frozen(eq=False)
 class Chance:
     """What chance explains of the differences between two periods of some lengths.

@@ -12,11 +12,11 @@ from medamad.domain.errors import BadRequest
 from medamad.domain.goals import Definitions, Goal
 from medamad.domain.instants import second_as_text
 from medamad.domain.zones import DAY_MS
-from medamad.query.chance import LEVEL_OF_PARTS, Chance, Compared, dispersions
+from medamad.query.chance import LEVEL_OF_PARTS, against_earlier
 from medamad.query.change_counts import lacks_days
-from medamad.query.goal_reports import GoalOptions, goal_figures
+from medamad.query.goal_reports import goal_figures
 from medamad.query.period import Period
-from medamad.query.reader import Reader
+from medamad.query.reader import Reader, SeriesOptions
 from medamad.query.reports import SummaryOptions, summary
 from medamad.query.request import NO_GAPS, Filter, Gaps, Query, Result
 
@@ -184,14 +184,9 @@ def _by_chance(
     found: list[bool | None] = [None] * len(metrics)
     if counts and len(weeks):
         figures = np.array([[week[place] for place in counts] for week in earlier], np.int64)
-        # The mean of the weeks is the sum of periods that together are so much longer.
-        verdicts = Chance(1 / len(weeks), len(weeks)).verdicts(
-            Compared.of_counts(
-                figures.sum(axis=0), np.array([now[place] for place in counts], np.int64)
-            ),
-            dispersions(weeks, figures, figures),
-            level=LEVEL_OF_PARTS / len(counts),
-        )
+        of_now = np.array([now[place] for place in counts], np.int64)
+        level = LEVEL_OF_PARTS / len(counts)
+        verdicts = against_earlier(of_now, weeks, figures, level=level)
         for number, place in enumerate(counts):
             found[place] = verdicts.by_chance(number)
     return found
@@ -207,9 +202,8 @@ def _figures(
     found: dict[Metric, float | None] = {}
     if any(metric.of_summary for metric in metrics):
         with_visits = VISITS in metrics or BOUNCES in metrics
-        result = summary(
-            reader, query, options=SummaryOptions(now_ms=options.now_ms, visits=with_visits)
-        )
+        of_summary = evolve(query, with_visits=with_visits)
+        result = summary(reader, of_summary, options=SummaryOptions(now_ms=options.now_ms))
         row: Any = result.content["current"]
         gaps |= result.gaps
         for metric in metrics:
@@ -221,7 +215,7 @@ def _figures(
     goals = [metric.goal for metric in metrics if metric.goal is not None]
     if goals:
         of_goals = goal_figures(
-            reader, query, goals=goals, options=GoalOptions(now_ms=options.now_ms)
+            reader, query, goals=goals, options=SeriesOptions(now_ms=options.now_ms)
         )
         by_id = {row["id"]: row["conversions"] for row in of_goals.content}
         gaps |= of_goals.gaps

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from medamad.domain.instants import second_as_text
 from medamad.domain.zones import DAY_MS
 from medamad.query.buckets import Buckets
-from medamad.query.chance import LEVEL_OF_PARTS, MIN_WEEKS, Chance, Compared, dispersions
+from medamad.query.chance import LEVEL_OF_PARTS, MIN_WEEKS, against_earlier
 from medamad.query.filters import ENTRY_FIELDS, HOSTING_FIELD, TRUTHS, VIEW_FIELDS
 from medamad.query.period import Period
 from medamad.query.reader import Reader
@@ -278,11 +278,8 @@ def _is_change(visits: NDArray[np.int64], is_far: NDArray[np.bool_], place: np.i
     earlier = visits[same_hour][days].reshape(-1, 1)
     if len(days) < MIN_WEEKS:
         return False
-    verdicts = Chance(1 / len(days), len(days)).verdicts(
-        Compared.of_counts(earlier.sum(axis=0), visits[place : place + 1]),
-        dispersions(days, earlier, earlier),
-        level=LEVEL_OF_PARTS / len(visits),
-    )
+    level = LEVEL_OF_PARTS / len(visits)
+    verdicts = against_earlier(visits[place : place + 1], days, earlier, level=level)
     return bool(verdicts.are_changes[0])
 
 

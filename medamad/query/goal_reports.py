@@ -7,16 +7,14 @@ from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.domain.errors import BadRequest
 from medamad.domain.goals import EXACT, Definitions, Funnel, Goal, amount_of
-from medamad.domain.zones import zone_named
-from medamad.query.buckets import MAX_BUCKETS, Buckets, make_buckets
-from medamad.query.period import Period
-from medamad.query.reader import Reader, Selected, series_bounds
-from medamad.query.request import Query, Result
+from medamad.query.buckets import MAX_BUCKETS, Buckets
+from medamad.query.reader import Reader, Selected, SeriesOptions
+from medamad.query.request import Gaps, Query, Result
 from medamad.query.rows import fractions
 from medamad.query.sums import Amounts
 
@@ -27,21 +25,12 @@ _LEAST_DECIMALS: Final = 2
 """A mean is rounded to this many decimals, or to as many as the sum has."""
 
 
-@frozen(kw_only=True)
-class GoalOptions:
-    """What the figures of goals include besides those of the period, as in a summary."""
-
-    now_ms: int
-    interval: str | None = None
-    timezone: str | None = None
-
-
 def goal_figures(
     reader: Reader,
     query: Query,
     *,
     goals: Sequence[Goal],
-    options: GoalOptions,
+    options: SeriesOptions,
 ) -> Result[list[Figures]]:
     """Return a row for each goal; most conversions first.
 
@@ -49,104 +38,89 @@ def goal_figures(
     share of the visits under the other filters; for a goal with revenue, its sum, mean and median.
     With an interval, the same for each bucket. Raises BadRequest for too many buckets.
     """
-    period = query.period
-    if options.timezone is not None:
-        period = evolve(period, zone=zone_named(options.timezone))
-    counter = _GoalCounter(reader, query, goals)
-    counted = counter.figures(period, None)
-    gaps = counted.gaps
+    period = query.period if options.zone is None else evolve(query.period, zone=options.zone)
+    selected = reader.select(query)
+    counted, gaps = _figures(reader, query, selected.during(period), goals)
     rows = [
         {"id": goal.id, "name": goal.name, **figures}
-        for goal, (figures,) in zip(goals, counted.content, strict=True)
+        for goal, (figures,) in zip(goals, counted, strict=True)
     ]
-    if options.interval is not None:
-        start_ms, end_ms = series_bounds(reader, period, options.now_ms)
-        buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
+    of_series = options.buckets(reader, period)
+    if of_series is not None:
+        bounded, buckets = of_series
         if len(buckets.dates) * len(goals) > MAX_BUCKETS:
             raise BadRequest(
                 f"interval: expected at most {MAX_BUCKETS} buckets of all goals together,"
                 f" not every {options.interval}"
             )
-        in_buckets = counter.figures(Period(start_ms, end_ms), buckets)
-        gaps |= in_buckets.gaps
-        for row, series in zip(rows, in_buckets.content, strict=True):
+        counted, more = _figures(reader, query, selected.during(bounded), goals, buckets)
+        gaps |= more
+        for row, series in zip(rows, counted, strict=True):
             row["interval"] = [
                 {"date": date, **figures}
                 for date, figures in zip(buckets.dates, series, strict=True)
             ]
     rows.sort(key=lambda row: (-row["conversions"], row["name"]))
-    return Result(rows[query.row_slice], gaps | counter.selected.left_out)
+    return Result(rows[query.row_slice], gaps | selected.left_out)
 
 
 def preview_of_goal(reader: Reader, query: Query, *, goal: Goal) -> Result[Figures]:
     """Return the figures of a goal that need not be defined, as `goal_figures` has them."""
-    counter = _GoalCounter(reader, query, [goal])
-    counted = counter.figures(query.period, None)
-    ((figures,),) = counted.content
-    return Result(figures, counted.gaps | counter.selected.left_out)
+    selected = reader.select(query)
+    ((figures,),), gaps = _figures(reader, query, selected, [goal])
+    return Result(figures, gaps | selected.left_out)
 
 
-@frozen(eq=False)
-class _GoalCounter:
-    """Counts the conversions of goals, and the visits that reached them."""
-
-    reader: Reader
-    query: Query
-    goals: Sequence[Goal]
-    selected: Selected = field(init=False)
-
-    @selected.default
-    def _select(self) -> Selected:
-        return self.reader.select(self.query)
-
-    def figures(self, period: Period, buckets: Buckets | None) -> Result[list[list[Figures]]]:
-        """Return for each goal the figures of each bucket, or without buckets those of all."""
-        selected = self.selected.during(period)
-        size = 1 if buckets is None else len(buckets.dates)
-        reached = selected.conversions(self.goals, buckets)
-        gaps = reached.gaps
-        columns: list[dict[str, Sequence[Any]]] = []
-        for found in reached.conversions:
-            column: dict[str, Sequence[Any]] = {"conversions": found.counts.tolist()}
-            if found.amounts is not None:
-                column["revenue"] = self._revenue(found.goal, found.amounts, size)
-            columns.append(column)
-        if reached.visits is not None:
-            total = reached.visits[0]
-            if self.query.goals:
-                others = self.reader.select(self.query.without_goals)
-                total = others.during(period).count_visits(buckets)
-            for column, visits in zip(columns, reached.visits[1:], strict=True):
-                column["visits"] = visits.tolist()
-                column["visits_percentage"] = fractions(visits, total).tolist()
-            gaps |= selected.visit_gaps
-        figures: list[list[Figures]] = [
-            [
-                {name: column[name][place] for name in _ORDER if name in column}
-                for place in range(size)
-            ]
-            for column in columns
-        ]
-        return Result(figures, gaps)
-
-    def _revenue(self, goal: Goal, found: Amounts, size: int) -> list[Figures]:
-        """Return the revenue of each bucket."""
-        texts = self.reader.texts(Dimension.PROPERTY)
-        different, places = np.unique(found.codes, return_inverse=True)
-        amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
-        by_bucket: list[list[tuple[Decimal, int]]] = [[] for _ in range(size)]
-        keys, groups = np.unique(found.buckets * len(different) + places, return_inverse=True)
-        # Weights are floats, which are exact for these sums.
-        counts = np.bincount(groups, found.times, len(keys)).astype(np.int64)
-        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
-            bucket, place = divmod(key, len(different))
-            amount = amounts[place]
-            if amount is not None:
-                by_bucket[bucket].append((amount, count))
-        return [{**revenue_of(pairs), "currency": goal.currency} for pairs in by_bucket]
+def _figures(
+    reader: Reader,
+    query: Query,
+    selected: Selected,
+    goals: Sequence[Goal],
+    buckets: Buckets | None = None,
+) -> tuple[list[list[Figures]], Gaps]:
+    """Return for each goal the figures of each bucket, or without buckets those of all."""
+    reached = selected.conversions(goals, buckets)
+    gaps = reached.gaps
+    columns: list[dict[str, Sequence[Any]]] = [
+        {"conversions": found.counts.tolist()} for found in reached.conversions
+    ]
+    if reached.visits is not None:
+        total = reached.visits[0]
+        if query.goals:
+            others = reader.select(query.without_goals)
+            total = others.during(selected.period).count_visits(buckets)
+        for column, visits in zip(columns, reached.visits[1:], strict=True):
+            column["visits"] = visits.tolist()
+            column["visits_percentage"] = fractions(visits, total).tolist()
+        gaps |= selected.visit_gaps
+    texts = reader.texts(Dimension.PROPERTY)
+    for column, found in zip(columns, reached.conversions, strict=True):
+        if found.amounts is not None:
+            size = len(found.counts)
+            column["revenue"] = _revenue(texts, found.amounts, size, found.goal.currency)
+    figures = [
+        [dict(zip(column, values, strict=True)) for values in zip(*column.values(), strict=True)]
+        for column in columns
+    ]
+    return figures, gaps
 
 
-_ORDER: Final = ("conversions", "visits", "visits_percentage", "revenue")
+def _revenue(
+    texts: Sequence[str], found: Amounts, size: int, currency: str | None
+) -> list[Figures]:
+    """Return the revenue of each bucket."""
+    different, places = np.unique(found.codes, return_inverse=True)
+    amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
+    by_bucket: list[list[tuple[Decimal, int]]] = [[] for _ in range(size)]
+    keys, groups = np.unique(found.buckets * len(different) + places, return_inverse=True)
+    # Weights are floats, which are exact for these sums.
+    counts = np.bincount(groups, found.times, len(keys)).astype(np.int64)
+    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+        bucket, place = divmod(key, len(different))
+        amount = amounts[place]
+        if amount is not None:
+            by_bucket[bucket].append((amount, count))
+    return [{**revenue_of(pairs), "currency": currency} for pairs in by_bucket]
 
 
 def revenue_of(amounts: Sequence[tuple[Decimal, int]]) -> Figures:
@@ -177,11 +151,7 @@ def revenue_of(amounts: Sequence[tuple[Decimal, int]]) -> Figures:
 
 
 def funnel_figures(
-    reader: Reader,
-    query: Query,
-    *,
-    funnel: Funnel,
-    definitions: Definitions,
+    reader: Reader, query: Query, *, funnel: Funnel, definitions: Definitions
 ) -> Result[Figures]:
     """Return the id, the name and the steps of a funnel.
 
@@ -193,12 +163,7 @@ def funnel_figures(
     return evolve(preview, content={"id": funnel.id, "name": funnel.name, **preview.content})
 
 
-def preview_of_funnel(
-    reader: Reader,
-    query: Query,
-    *,
-    goals: Sequence[Goal],
-) -> Result[Figures]:
+def preview_of_funnel(reader: Reader, query: Query, *, goals: Sequence[Goal]) -> Result[Figures]:
     """Return the steps of a funnel that need not be defined, as `funnel_figures` has them."""
     selected = reader.select(query)
     visits = selected.count_steps(goals)

@@ -6,15 +6,17 @@ texts match a filter, names and their order, pages of rows, shares and their rou
 """
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Any, Final, Literal, Protocol, Self
 
 import numpy as np
+from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
-from medamad.query.buckets import Buckets
+from medamad.query.buckets import Buckets, make_buckets
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
@@ -204,13 +206,31 @@ class Reader(Protocol):
         """
 
 
-def series_bounds(reader: Reader, period: Period, now_ms: int) -> tuple[int, int]:
-    """Return both bounds of a series: without a start, the first view; without an end, now.
+@frozen(kw_only=True)
+class SeriesOptions:
+    """The series that figures of a period come with: those of each interval, if there is one.
 
-    If there is no view to start at, the end is before the start.
+    `now_ms` ends a series that has no end; take it after the snapshot. `interval` is one of
+    `buckets.INTERVALS`. `zone` replaces the UTC offset of the period's start.
     """
-    end_ms = now_ms if period.end_ms is None else period.end_ms
-    if period.start_ms is not None:
-        return period.start_ms, end_ms
-    first_ms, last_ms = reader.time_bounds()
-    return (first_ms if first_ms <= last_ms else end_ms + 1), end_ms
+
+    now_ms: int
+    interval: str | None = None
+    zone: tzinfo | None = None
+
+    def buckets(self, reader: Reader, period: Period) -> tuple[Period, Buckets] | None:
+        """Return the buckets of the series and its period, which has both bounds.
+
+        Without a start, that is the first view; if there is none, the end is before the start.
+        Raises BadRequest for an unknown interval and for too many buckets.
+        """
+        if self.interval is None:
+            return None
+        start_ms, end_ms = period.start_ms, period.end_ms
+        if end_ms is None:
+            end_ms = self.now_ms
+        if start_ms is None:
+            first_ms, last_ms = reader.time_bounds()
+            start_ms = first_ms if first_ms <= last_ms else end_ms + 1
+        buckets = make_buckets(self.interval, start_ms, end_ms, self.zone or period.zone)
+        return Period(start_ms, end_ms), buckets

@@ -15,13 +15,12 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
-from medamad.domain.zones import zone_named
 from medamad.query import rows
-from medamad.query.buckets import Buckets, make_buckets
+from medamad.query.buckets import Buckets
 from medamad.query.filters import HOSTING_FIELD, TRUTHS
 from medamad.query.names import NameOrder, display_names, order_of_texts
-from medamad.query.period import Period, previous_period
-from medamad.query.reader import Reader, Selected, series_bounds
+from medamad.query.period import previous_period
+from medamad.query.reader import Reader, Selected, SeriesOptions
 from medamad.query.request import Filter, Gap, Query, Result
 from medamad.query.returning import returning_columns
 from medamad.query.rows import (
@@ -49,21 +48,15 @@ Report: TypeAlias = Callable[[Reader, Query], Result[list[Row]]]
 
 
 @frozen(kw_only=True)
-class SummaryOptions:
+class SummaryOptions(SeriesOptions):
     """What a summary includes besides the figures of the period.
 
-    `now_ms` ends a series that has no end; take it after the snapshot. `interval` is one of
-    `buckets.INTERVALS`. `timezone` names an IANA zone, which replaces the UTC offset of the
-    period's start. With `visits`, figures of visits come with all others, and with `returning_zone`
-    those of new and returning visitors, and of its calendar weeks and months.
+    With `returning_zone`, figures of new and returning visitors, and of its calendar weeks and
+    months, come with all others.
     """
 
-    now_ms: int
     previous: bool = False
-    visits: bool = False
     returning_zone: tzinfo | None = None
-    interval: str | None = None
-    timezone: str | None = None
 
 
 def summary(
@@ -74,49 +67,49 @@ def summary(
 ) -> Result[Summary]:
     """Return the figures `current`, and on demand `previous` and the series `interval`.
 
-    Raises BadRequest for an unknown interval or zone, for too many buckets, and for `previous`
-    without both bounds of the period.
+    If the query is with visits, so are the figures. Raises BadRequest for an unknown interval, for
+    too many buckets, and for `previous` without both bounds of the period.
     """
-    period = query.period
-    period_before = previous_period(period) if options.previous else None
-    if options.timezone is not None:
-        period = evolve(period, zone=zone_named(options.timezone))
+    before = evolve(query, period=previous_period(query.period)) if options.previous else None
     selected = reader.select(query)
-    series, total, visits, visits_by_bucket = None, None, None, None
     gaps = selected.left_out
-    if options.interval is not None:
-        start_ms, end_ms = series_bounds(reader, period, options.now_ms)
-        buckets = make_buckets(options.interval, start_ms, end_ms, period.zone)
-        bounded = selected.during(Period(start_ms, end_ms), Gap.INTERVAL)
-        series = bounded.series(buckets)
-        if options.visits:
-            visits_by_bucket, visit_gaps = bounded.visits_by_bucket(buckets)
-            gaps |= visit_gaps
-        is_complete = period.end_ms is not None or end_ms >= reader.time_bounds()[1]
+
+    def find_visits(selected: Selected, buckets: Buckets | None) -> VisitSums | None:
+        nonlocal gaps
+        if not query.with_visits:
+            return None
+        visits, visit_gaps = selected.visits_by_bucket(buckets)
+        gaps |= visit_gaps
+        return visits
+
+    def figures(
+        selected: Selected, total: Series | None = None, visits: VisitSums | None = None
+    ) -> Row:
+        nonlocal gaps
+        total = total or selected.total()
+        visits = visits or find_visits(selected, None)
+        gaps |= total.tally.gaps | selected.left_out
+        (row,) = _series_rows(total, query, visits, _returning(selected, query, options))
+        return row
+
+    total, total_visits, interval = None, None, None
+    of_series = options.buckets(reader, query.period)
+    if of_series is not None:
+        period, buckets = of_series
+        bounded = selected.during(period, Gap.INTERVAL)
+        series, visits = bounded.series(buckets), find_visits(bounded, buckets)
         gaps |= series.tally.gaps
+        is_complete = query.period.end_ms is not None or options.now_ms >= reader.time_bounds()[1]
         if is_complete and not gaps.days(Gap.INTERVAL):
             # All views of the period are in the series.
-            total = series.total
-            visits = None if visits_by_bucket is None else visits_by_bucket.total()
-    current = total or selected.total()
-    if options.visits and visits is None:
-        visits, visit_gaps = selected.visits_by_bucket(None)
-        gaps |= visit_gaps
-    (row,) = _series_rows(current, query, visits, _returning(selected, query, options))
-    found: Summary = {"current": row}
-    gaps |= current.tally.gaps
-    if period_before is not None:
-        selected_before = reader.select(evolve(query, period=period_before))
-        before, visits = selected_before.total(), None
-        if options.visits:
-            visits, visit_gaps = selected_before.visits_by_bucket(None)
-            gaps |= visit_gaps
-        others = _returning(selected_before, query, options)
-        (found["previous"],) = _series_rows(before, query, visits, others)
-        gaps |= before.tally.gaps | selected_before.left_out
-    if series is not None:
+            total, total_visits = series.total, visits and visits.total()
         others = {**_returning(bounded, query, options, buckets), "date": buckets.dates}
-        found["interval"] = _series_rows(series, query, visits_by_bucket, others)
+        interval = _series_rows(series, query, visits, others)
+    found: Summary = {"current": figures(selected, total, total_visits)}
+    if before is not None:
+        found["previous"] = figures(reader.select(before))
+    if interval is not None:
+        found["interval"] = interval
     return Result(found, gaps)
 
 
@@ -416,9 +409,9 @@ class Variant:
 class Statistic:
     """A statistic with rows, at `/website/{hostname}/{name}` and in exports.
 
-    Only a statistic of views by dimension can have views in each row and another order. There is
-    none of visits where these are switched off; some others can have visits and conversions in each
-    row, and one the total of its durations.
+    Only a statistic of views by dimension can have views in each row and another order. One of
+    visits is not there where these are switched off; others can have visits in each row, most also
+    conversions, and one the total of its durations.
     """
 
     name: str
@@ -427,7 +420,6 @@ class Statistic:
     can_be_brief: bool = True
     is_of_views: bool = True
     is_of_visits: bool = False
-    can_have_visits: bool = True
     can_have_conversions: bool = True
     can_have_total: bool = False
 
@@ -437,14 +429,7 @@ def _views_by(column: str, dimension: Dimension, naming: Naming = rows.as_stored
 
 
 def _ends_of_visits(name: str, report: Report) -> Statistic:
-    return Statistic(
-        name,
-        report,
-        is_of_views=False,
-        is_of_visits=True,
-        can_have_visits=False,
-        can_have_conversions=False,
-    )
+    return Statistic(name, report, is_of_views=False, is_of_visits=True, can_have_conversions=False)
 
 
 STATISTICS: Final = (

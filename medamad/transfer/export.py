@@ -339,12 +339,12 @@ def statistics_reports(now_ms: int) -> Mapping[str, Report]:
     """Return all reports by name. A series without an end ends at `now_ms`."""
 
     def total(reader: Reader, query: Query) -> Result[list[Any]]:
-        options = SummaryOptions(now_ms=now_ms, visits=query.with_visits)
+        options = SummaryOptions(now_ms=now_ms)
         result = summary(reader, query, options=options)
         return Result([result.content["current"]], result.gaps)
 
     def days(reader: Reader, query: Query) -> Result[list[Any]]:
-        options = SummaryOptions(now_ms=now_ms, visits=query.with_visits, interval="day")
+        options = SummaryOptions(now_ms=now_ms, interval="day")
         result = summary(reader, query, options=options)
         return Result(_without_unknown(result.content["interval"], result.gaps), result.gaps)
 

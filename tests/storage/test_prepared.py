@@ -16,8 +16,9 @@ from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.embedded.scan import divide
 from medamad.query.embedded.visit_sums import FirstViews
-from medamad.query.goal_reports import GoalOptions, goal_figures
+from medamad.query.goal_reports import goal_figures
 from medamad.query.period import ALWAYS
+from medamad.query.reader import SeriesOptions
 from medamad.query.request import Cancellation, Cancelled, Query
 from medamad.storage.compaction.planner import Sizes
 from medamad.storage.segments import gathered
@@ -78,7 +79,7 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
     assert gathered_from
     gathered_from.clear()
     goals = [Goal(id="a", name="Home", path="/")]
-    options = GoalOptions(now_ms=NOW_MS)
+    options = SeriesOptions(now_ms=NOW_MS)
     found = engine.read(
         large,
         Sources({}),

@@ -37,8 +37,9 @@ from medamad.query.embedded.visit_sums import (
     VisitSums,
     sum_visits,
 )
-from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
+from medamad.query.goal_reports import funnel_figures, goal_figures
 from medamad.query.period import ALWAYS, Period
+from medamad.query.reader import SeriesOptions
 from medamad.query.reports import SummaryOptions, summary
 from medamad.query.request import Cancellation, Filter, Query
 from medamad.storage.compaction.planner import Sizes
@@ -228,10 +229,10 @@ def agree_under_filters(period: Period, snapshot: Snapshot) -> None:
 
     def answers(filters: tuple[Filter, ...]) -> list[Any]:
         query = Query(period, filters, with_visits=True)
-        options = SummaryOptions(now_ms=NOW_MS, previous=True, visits=True, interval="day")
+        options = SummaryOptions(now_ms=NOW_MS, previous=True, interval="day")
         reader = reader_of(snapshot)
         definitions = Definitions(goals=tuple(GOALS), funnels=(FUNNEL,))
-        of_goals = goal_figures(reader, query, goals=GOALS, options=GoalOptions(now_ms=NOW_MS))
+        of_goals = goal_figures(reader, query, goals=GOALS, options=SeriesOptions(now_ms=NOW_MS))
         return [
             summary(reader, query, options=options).content,
             # Conversions without a visit count without filters only.
@@ -291,7 +292,7 @@ def agree_on_views(periods: Sequence[Period], snapshot: Snapshot) -> None:
 def agree_on_goals(period: Period, snapshot: Snapshot) -> None:
     """Check the conversions and the revenue of a period, which are those of its hours together."""
     query = Query(period, with_visits=True)
-    options = GoalOptions(now_ms=NOW_MS, interval="hour")
+    options = SeriesOptions(now_ms=NOW_MS, interval="hour")
     for _ in range(2):
         found = goal_figures(
             reader_of(snapshot),

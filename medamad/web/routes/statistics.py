@@ -1,6 +1,7 @@
 """The statistics of a website, as rows and figures, over HTTP."""
 
 from collections.abc import Callable
+from datetime import tzinfo
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -25,7 +26,6 @@ from medamad.query.comparison import (
 from medamad.query.exclusions import rules_during
 from medamad.query.filters import VISIT_FIELDS, VISITOR_FIELD, parse_filters
 from medamad.query.goal_reports import (
-    GoalOptions,
     funnel_figures,
     goal_figures,
     preview_of_funnel,
@@ -33,7 +33,7 @@ from medamad.query.goal_reports import (
 )
 from medamad.query.live import live
 from medamad.query.period import parse_period
-from medamad.query.reader import Reader
+from medamad.query.reader import Reader, SeriesOptions
 from medamad.query.reports import STATISTICS, Statistic, SummaryOptions, summary
 from medamad.query.request import MAX_ROWS, ORDERS, Cancellation, Query, Result
 from medamad.query.visit_reports import pages_beside
@@ -90,7 +90,7 @@ def query_from(call: Call, website: Website, statistic: Statistic) -> Query:
     query = evolve(
         _query_of_rows(call, website),
         is_brief=statistic.can_be_brief and parameters.boolean("summary", default=False),
-        with_visits=statistic.can_have_visits and parameters.boolean("visits", default=False),
+        with_visits=not statistic.is_of_visits and parameters.boolean("visits", default=False),
     )
     if statistic.can_have_conversions:
         goal = _wanted_goal(call, website, parameters.text("conversions"))
@@ -128,6 +128,11 @@ def _query_without_rows(call: Call, website: Website) -> Query:
 
 def _goals(call: Call, website: Website) -> Definitions:
     return call.backend.store.goals.of(website.number)
+
+
+def _wanted_zone(call: Call) -> tzinfo | None:
+    timezone = call.parameters.text("timezone")
+    return None if timezone is None else zone_named(timezone)
 
 
 def _wanted_goal(call: Call, website: Website, goal_id: str | None) -> Goal | None:
@@ -178,9 +183,7 @@ async def summarise(call: Call, hostname: str) -> Response:
     """Return the figures of a period, of the one before, and over time."""
     parameters, website = call.parameters, call.website(hostname)
     query = _query_without_rows(call, website)
-    timezone = parameters.text("timezone")
-    if timezone is not None:
-        zone_named(timezone)
+    zone = _wanted_zone(call)
     with_previous = parameters.boolean("previous", default=False)
     query = evolve(query, with_visits=parameters.boolean("visits", default=False))
     _check_parameters_of_visits(call, query)
@@ -192,10 +195,9 @@ async def summarise(call: Call, hostname: str) -> Response:
         options = SummaryOptions(
             now_ms=int(clock() * 1000),
             previous=with_previous,
-            visits=query.with_visits,
             returning_zone=rules.zone if query.with_visits and rules.has_returning else None,
             interval=interval,
-            timezone=timezone,
+            zone=zone,
         )
         result = summary(reader, query, options=options)
         if not query.with_visits:
@@ -239,16 +241,14 @@ async def list_goal_figures(call: Call, hostname: str) -> Response:
     """Return the conversions of each goal, the visits that reached it, and its revenue."""
     parameters, website = call.parameters, call.website(hostname)
     query = _query_of_goals(call, _query_of_rows(call, website))
-    timezone = parameters.text("timezone")
-    if timezone is not None:
-        zone_named(timezone)
+    zone = _wanted_zone(call)
     report = partial(
         goal_figures,
         goals=_goals(call, website).goals,
-        options=GoalOptions(
+        options=SeriesOptions(
             now_ms=int(call.backend.clock() * 1000),
             interval=parameters.choice("interval", INTERVALS),
-            timezone=timezone,
+            zone=zone,
         ),
     )
     return await respond(call, website, query, report)

@@ -24,14 +24,15 @@ from medamad.domain.dimensions import (
     property_text,
     split_property,
 )
+from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.change_counts import METRICS
 from medamad.query.changes import PARTS, ChangesOptions, changes, parse_compared
 from medamad.query.embedded.scan import leaves
 from medamad.query.filters import parse_filters
-from medamad.query.goal_reports import GoalOptions, funnel_figures, goal_figures
+from medamad.query.goal_reports import funnel_figures, goal_figures
 from medamad.query.period import parse_period
-from medamad.query.reader import Reader
+from medamad.query.reader import Reader, SeriesOptions
 from medamad.query.reports import STATISTICS, SummaryOptions, summary
 from medamad.query.request import Query, Result
 from medamad.query.visit_reports import pages_beside
@@ -496,20 +497,18 @@ def result(
     """Return the result of a report."""
     given, query = dict(parameters), query_from(parameters)
     reader = reader_of(seen, SOURCES) if isinstance(seen, Snapshot) else seen
+    zone = zone_named(given["timezone"]) if "timezone" in given else None
     if endpoint == "summary":
         options = SummaryOptions(
             now_ms=now_ms,
             previous=given.get("previous") == "true",
-            visits=given.get("visits") == "true",
             returning_zone=returning_zone,
             interval=given.get("interval"),
-            timezone=given.get("timezone"),
+            zone=zone,
         )
         return summary(reader, query, options=options)
     if endpoint == "goals":
-        goal_options = GoalOptions(
-            now_ms=now_ms, interval=given.get("interval"), timezone=given.get("timezone")
-        )
+        goal_options = SeriesOptions(now_ms=now_ms, interval=given.get("interval"), zone=zone)
         counted = evolve(query, with_visits=True)
         return goal_figures(reader, counted, goals=GOALS.goals, options=goal_options)
     if endpoint.startswith("funnels/"):

@@ -149,6 +149,6 @@ def answers(store: Store, website: Website) -> list[Any]:
 
 
 def _over_time(period: Period, interval: str, snapshot: Snapshot) -> str:
-    options = SummaryOptions(now_ms=LATER_MS, interval=interval, visits=True)
-    found = summary(reader_of(snapshot, SOURCES), Query(period), options=options)
+    options = SummaryOptions(now_ms=LATER_MS, interval=interval)
+    found = summary(reader_of(snapshot, SOURCES), Query(period, with_visits=True), options=options)
     return repr(found.content)
