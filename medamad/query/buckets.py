@@ -1,7 +1,7 @@
 """The buckets of a series: local calendar minutes, hours, days, weeks and months."""
 
 from collections.abc import Iterator
-from datetime import date, tzinfo
+from datetime import tzinfo
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,6 @@ _STEP_S: Final = {"minute": 60, "hour": 3600}
 _SHORTEST_DAYS: Final = {"day": 1, "week": 7, "month": 28}
 _PROBE_S: Final = 6 * 3600
 """No zone has ever changed its offset twice within this time."""
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _MONDAY: Final = 4
 """1970-01-05, the first Monday, in days since 1970-01-01."""
 
@@ -145,20 +144,12 @@ def _around(edges_s: NDArray[np.int64], start_s: int, end_s: int) -> slice:
 def _dates(edges_s: NDArray[np.int64], offsets: NDArray[np.int64]) -> list[str]:
     # RFC 3339 offsets have no seconds, but local mean times do. The date keeps the instant.
     minutes = np.rint(offsets / 60).astype(np.int64)
-    days, seconds = np.divmod(edges_s + minutes * 60, DAY_S)
-    dates = {day: str(np.datetime64(day, "D")) for day in set(days.tolist())}
-    clocks = {second: _clock_text(second) for second in set(seconds.tolist())}
+    clocks = np.datetime_as_string((edges_s + minutes * 60).astype("datetime64[s]"))
     suffixes = {minute: _offset_text(minute) for minute in set(minutes.tolist())}
     return [
-        f"{dates[day]}T{clocks[second]}{suffixes[minute]}"
-        for day, second, minute in zip(
-            days.tolist(), seconds.tolist(), minutes.tolist(), strict=True
-        )
+        f"{clock}{suffixes[minute]}"
+        for clock, minute in zip(clocks.tolist(), minutes.tolist(), strict=True)
     ]
-
-
-def _clock_text(seconds: int) -> str:
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _offset_text(minutes: int) -> str:

@@ -1,9 +1,8 @@
 """The filters of a query: how they are written, and which texts and dictionary codes match."""
 
-from bisect import bisect_right
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, count
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -113,39 +112,18 @@ _LETTERS_AT_ONCE: Final = 250_000
 """Pieces of long texts are smaller: they have about this many letters."""
 
 _FEW_COMPARISONS: Final = 4_096
-_SEARCHED_LETTERS: Final = 40_000
-"""Python searches a text of this length in linear time and within a millisecond. No other thread
-can run meanwhile."""
 
 
 def _containing(names: Sequence[str], value: str) -> Iterable[bool]:
     """Return which names contain a value.
 
     When Python searches a short text for a long value, it may compare all of it at each position,
-    which takes seconds for many long names. It does not do so in a long text, so the names are
-    joined.
+    which takes seconds for many long names. Regular expressions never do, but are slower otherwise.
     """
-    letters = sum(map(len, names))
-    if letters * len(value) <= _FEW_COMPARISONS * len(names):
+    if sum(map(len, names)) * len(value) <= _FEW_COMPARISONS * len(names):
         return (value in name for name in names)
-    at_once = len(names) * _SEARCHED_LETTERS // letters + 1
-    return chain.from_iterable(
-        _containing_joined(names[begin : begin + at_once], value)
-        for begin in range(0, len(names), at_once)
-    )
-
-
-def _containing_joined(names: Sequence[str], value: str) -> list[bool]:
-    between = next(letter for letter in map(chr, count()) if letter not in value)
-    joined = between.join(names)
-    ends = list(accumulate(len(name) + 1 for name in names))
-    contains = [False] * len(names)
-    place = joined.find(value)
-    while place >= 0:
-        which = bisect_right(ends, place)
-        contains[which] = True
-        place = joined.find(value, ends[which])
-    return contains
+    search = re.compile(re.escape(value)).search
+    return (search(name) is not None for name in names)
 
 
 _Test: TypeAlias = Callable[[Sequence[str], tuple[str, ...]], Iterable[bool]]
@@ -182,7 +160,14 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {VISITOR_FIELD: VISITORS, BOUNCE_FIELD: TRUTHS, HOSTING_FIELD: TRUTHS}
 )
 """The fields that have few values, with these."""
-
+_OPERATORS_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(FIELDS, OPERATORS),
+        **dict.fromkeys((*_CHOICES, GOAL_FIELD), ("eq",)),
+        **dict.fromkeys(NUMBER_FIELDS, BOUNDS),
+    }
+)
+"""All fields, each with its operators."""
 
 MAX_FILTERS: Final = len(FIELDS) * len(OPERATORS)
 """The most filters of a query: each operator on each field.
@@ -205,24 +190,20 @@ def parse_filters(
     lists: dict[tuple[str, str], list[str]] = {}
     for key, value in parameters:
         field, bracket, rest = key.partition("[")
-        if field in _CHOICES:
-            filters[_choice_filter(field, key, value)] = None
-        elif field == GOAL_FIELD:
-            filters[_goal_filter(key, value, definitions)] = None
-        elif field in NUMBER_FIELDS:
-            filters[_number_filter(field, key, value)] = None
-        elif field not in FIELDS:
+        operators = _OPERATORS_OF.get(field)
+        if operators is None:
             if rest.endswith("]"):
                 raise BadRequest(f"{key}: there is no such filter")
             continue
+        operator = rest.removesuffix("]") if bracket else "eq"
+        if operator not in operators or (bracket and key != f"{field}[{operator}]"):
+            one_of = "one of the operators" if len(operators) > 1 else "the operator"
+            raise BadRequest(f"{key}: expected {one_of} {', '.join(operators)}")
+        if operator in _LISTS:
+            lists.setdefault((field, operator), []).extend(value.split(","))
         else:
-            operator = rest.removesuffix("]") if bracket else "eq"
-            if operator not in OPERATORS or (bracket and key != f"{field}[{operator}]"):
-                raise BadRequest(f"{key}: expected one of the operators {', '.join(OPERATORS)}")
-            if operator in _LISTS:
-                lists.setdefault((field, operator), []).extend(value.split(","))
-            else:
-                filters[Filter(field, operator, (value,))] = None
+            goal = _checked_goal(field, key, value, definitions)
+            filters[Filter(field, operator, (value,), goal)] = None
         if len(filters) + len(lists) > MAX_FILTERS:
             raise BadRequest(f"{key}: expected at most {MAX_FILTERS} filters in all")
     return (
@@ -231,31 +212,21 @@ def parse_filters(
     )
 
 
-def _choice_filter(field: str, key: str, value: str) -> Filter:
-    if key not in (field, f"{field}[eq]"):
-        raise BadRequest(f"{key}: expected the operator eq")
-    if value not in _CHOICES[field]:
+def _checked_goal(
+    field: str, key: str, value: str, definitions: Callable[[], Definitions]
+) -> Goal | None:
+    """Check the value of a filter, and return the goal that it names, if any. Raises BadRequest."""
+    if field in _CHOICES and value not in _CHOICES[field]:
         raise BadRequest(f"{key}: expected one of {', '.join(_CHOICES[field])}")
-    return Filter(field, "eq", (value,))
-
-
-def _number_filter(field: str, key: str, value: str) -> Filter:
-    operator = key.removeprefix(field)[1:-1]
-    if operator not in BOUNDS or key != f"{field}[{operator}]":
-        raise BadRequest(f"{key}: expected one of the operators {', '.join(BOUNDS)}")
-    if not (value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS):
+    is_whole = value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+    if field in NUMBER_FIELDS and not is_whole:
         raise BadRequest(f"{key}: expected a whole number")
-    return Filter(field, operator, (value,))
-
-
-def _goal_filter(key: str, goal_id: str, definitions: Callable[[], Definitions]) -> Filter:
-    if key not in (GOAL_FIELD, f"{GOAL_FIELD}[eq]"):
-        raise BadRequest(f"{key}: expected the operator eq")
+    if field != GOAL_FIELD:
+        return None
     try:
-        goal = definitions().goal(goal_id)
+        return definitions().goal(value)
     except NotFound as error:
         raise BadRequest(f"{key}: {error}") from None
-    return Filter(GOAL_FIELD, "eq", (goal_id,), goal)
 
 
 def wanted_truths(query: Query, field: str) -> frozenset[bool]:
