@@ -10,21 +10,20 @@ from collections.abc import Mapping
 from datetime import date, tzinfo
 from typing import Any, Final, TypeAlias
 
-from attrs import evolve
+import numpy as np
 
-from medamad.domain.dimensions import OTHER
+from medamad.domain.dimensions import OTHER, Dimension
 from medamad.domain.zones import start_of_day
 from medamad.query.period import Period
 from medamad.query.reader import Reader
-from medamad.query.reports import ROW_REPORTS, SummaryOptions, summary
-from medamad.query.request import MAX_ROWS, NO_GAPS, Gap, Gaps, Query, Result
+from medamad.query.reports import SummaryOptions, summary
+from medamad.query.request import NO_GAPS, Gap, Gaps, Query, Result
 from medamad.storage.request_totals import RequestCounts, RequestDays
 
 PARTS: Final = ("browser", "path", "day")
 """What loads can be compared by. The first is the default."""
 BlindSpot: TypeAlias = dict[str, Any]
-_REPORTS: Final = {"browser": "browsers", "path": "pages"}
-ROWS_AT_ONCE: Final = MAX_ROWS
+_DIMENSIONS: Final = {"browser": Dimension.BROWSER, "path": Dimension.PATH}
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
@@ -117,15 +116,11 @@ def _counted(reader: Reader, query: Query, by: str, now_ms: int) -> tuple[dict[s
         series = summary(reader, query, options=options)
         days: Any = series.content["interval"]
         return {row.date[:10]: row.pageviews for row in days}, series.gaps
-    wanted = Query(period=query.period, with_views=True, order="pageviews", limit=ROWS_AT_ONCE)
-    counted: dict[str, int] = {}
-    gaps, is_more = NO_GAPS, True
-    while is_more:
-        found = ROW_REPORTS[_REPORTS[by]](reader, evolve(wanted, offset=len(counted)))
-        rows: Any = found.content
-        counted |= {getattr(row, by): row.pageviews for row in rows}
-        gaps, is_more = gaps | found.gaps, len(rows) == ROWS_AT_ONCE
-    return counted, gaps
+    selected, dimension = reader.select(query), _DIMENSIONS[by]
+    tally, texts = selected.tally(dimension), reader.texts(dimension)
+    codes = np.flatnonzero(tally.views).tolist()
+    counted = {texts[code]: int(tally.views[code]) for code in codes}
+    return counted, tally.gaps | selected.left_out
 
 
 def _date(day: int) -> str:

@@ -5,17 +5,17 @@ whole.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, tzinfo
 from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
 from medamad.domain.zones import day_at
-from medamad.lookup.robots import Robot, Robots
+from medamad.lookup.robots import Robots
 from medamad.query.period import Period
 from medamad.query.request import MAX_ROWS, Gap, Gaps, Result
-from medamad.storage.request_totals import RequestCounts, RequestDays
+from medamad.storage.request_totals import RequestDays
 
 NAME: Final = "name"
 OPERATOR: Final = "operator"
@@ -62,9 +62,16 @@ def robot_rows(days: RequestDays, robots: Robots, query: RobotQuery) -> Result[l
     Most first, but days in their order.
     """
     counts: Counter[str | int] = Counter()
+    path_chosen = query.chosen.get(PATH)
     for day, of_day in days.counts.items():
-        for name, robot, path, count in _requests(of_day, robots, query.chosen):
-            counts[_key(query.by, name, robot, path, day)] += count
+        for name, by_path in of_day.items():
+            robot = robots.of(name)
+            known = {NAME: name, OPERATOR: robot.operator, PURPOSE: str(robot.purpose)}
+            if all(known.get(field, value) == value for field, value in query.chosen.items()):
+                key = day if query.by == DAY else known.get(query.by)
+                for path, count in by_path.items():
+                    if path_chosen in (None, path):
+                        counts[path if key is None else key] += count
     total = counts.total()
     ordered = (
         sorted(counts.items())
@@ -80,33 +87,6 @@ def robot_rows(days: RequestDays, robots: Robots, query: RobotQuery) -> Result[l
         for key, count in ordered[query.offset : query.offset + query.limit]
     ]
     return Result(rows, Gaps((Gap.DAMAGED, day) for day in days.damaged))
-
-
-def _requests(
-    counts: RequestCounts, robots: Robots, chosen: Mapping[str, str]
-) -> Iterator[tuple[str, Robot, str, int]]:
-    wanted_path = chosen.get(PATH)
-    for name, by_path in counts.items():
-        robot = robots.of(name)
-        has = {NAME: name, OPERATOR: robot.operator, PURPOSE: str(robot.purpose)}
-        if all(has[field] == value for field, value in chosen.items() if field != PATH):
-            for path, count in by_path.items():
-                if wanted_path in (None, path):
-                    yield name, robot, path, count
-
-
-def _key(by: str, name: str, robot: Robot, path: str, day: int) -> str | int:
-    match by:
-        case "name":
-            return name
-        case "operator":
-            return robot.operator
-        case "purpose":
-            return str(robot.purpose)
-        case "path":
-            return path
-        case _:
-            return day
 
 
 def _described(by: str, key: str | int, robots: Robots) -> Row:

@@ -109,9 +109,8 @@ async def test_exclusions_leave_out_nothing_that_the_tracker_saw(
 
 @pytest_twisted.ensureDeferred
 async def test_views_of_paths_beyond_the_limit_of_loads_are_other_ones(
-    server: Server, visitor: Browser, monkeypatch: pytest.MonkeyPatch
+    server: Server, visitor: Browser
 ) -> None:
-    monkeypatch.setattr("medamad.query.blind_spot.ROWS_AT_ONCE", 2)
     (website,) = server.store.websites.all()
     today = int(server.now) // DAY_S
     loads = {"Firefox": {"/": 3, "/a": 2, "(other)": 5}}
