@@ -1,7 +1,6 @@
 """What is counted in periods that are compared: sums by the parts of each dimension."""
 
 from collections.abc import Sequence
-from datetime import tzinfo
 from decimal import Decimal
 from typing import Any, Final, Self, TypeAlias
 
@@ -10,13 +9,12 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
-from medamad.domain.errors import BadRequest
 from medamad.domain.goals import EXACT, Goal, amount_of
 from medamad.query import rows, sums
 from medamad.query.chance import Compared
 from medamad.query.filters import GOAL_FIELD
 from medamad.query.names import display_names
-from medamad.query.period import Period
+from medamad.query.period import Period, Span
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Filter, Gap, Gaps, Query
 from medamad.query.rows import Naming
@@ -47,34 +45,6 @@ DIMENSIONS: Final[Sequence[tuple[str, Dimension, Naming]]] = (
 GOAL_PARTS: Final = ("reached", "not reached")
 BEFORE, NOW, SHARED, WEEKS = range(4)
 """The rows of sums by period: the last is the first of those of earlier weeks."""
-
-
-@frozen
-class Span:
-    """A period with both bounds."""
-
-    start_ms: int
-    end_ms: int
-    zone: tzinfo
-
-    @classmethod
-    def of(cls, period: Period, names: tuple[str, str]) -> Self:
-        """Return a period. Raises BadRequest naming the bound that it lacks."""
-        start_ms, end_ms = period.start_ms, period.end_ms
-        if start_ms is None or end_ms is None:
-            missing = names[0] if start_ms is None else names[1]
-            raise BadRequest(f"{missing}: required, as two periods are compared")
-        return cls(start_ms, end_ms, period.zone)
-
-    @property
-    def period(self) -> Period:
-        """The same period."""
-        return Period(self.start_ms, self.end_ms, self.zone)
-
-    @property
-    def length_ms(self) -> int:
-        """How many milliseconds it has."""
-        return self.end_ms - self.start_ms + 1
 
 
 def lacks_days(gaps: Gaps) -> bool:
@@ -217,10 +187,6 @@ class _Amounts:
         return Decimal(format(amount, "f"))
 
 
-def _column(figures: Figures) -> Columns:
-    return (figures,)
-
-
 Found: TypeAlias = ByCode | FirstViewAmounts
 _NONE: Final = np.zeros(0, np.int64)
 _NO_AMOUNTS: Final = FirstViewAmounts(_NONE, _NONE, _NONE)
@@ -320,7 +286,7 @@ class PartCounter:
             return Counted(found, (0, 0), gaps)
         of_goal = FirstViewText(groupings[0].dimension, reached=self.goal)
         among = self.selected if self.reached is None else self.reached
-        (of_first,), more = self._counts(among.during(span.period), [of_goal])
+        (of_first,), more = self._counts(among.during(span), [of_goal])
         # A visit of a day that is unknown might have reached it.
         if lacks_days(more):
             return Counted(found, None, gaps | more)
@@ -336,7 +302,7 @@ class PartCounter:
         if span is None:
             nothing: Found = _NO_AMOUNTS if self.metric == REVENUE else (_NONE, (_NONE,))
             return [nothing] * len(groupings), NO_GAPS
-        selected = self.selected.during(span.period)
+        selected = self.selected.during(span)
         if self.metric != REVENUE or self.goal is None:
             return self._counts(selected, groupings)
         found, gaps = selected.amounts_by_first_view(self.goal, groupings)
@@ -346,18 +312,17 @@ class PartCounter:
         self, selected: Selected, groupings: Sequence[FirstViewText]
     ) -> tuple[list[ByCode], Gaps]:
         """Return the codes and numbers of each grouping."""
+        gaps, by_code = selected.left_out, list[ByCode]()
         if self.metric != VISITORS:
             row = sums.VIEWS if self.metric == PAGEVIEWS else sums.VISITS
-            found, gaps = selected.visits_by_first_view(groupings, last=row)
-            by_code = [(each.codes, _column(each.sums[row])) for each in found]
-            return by_code, gaps | selected.left_out
-        by_code = []
-        gaps = selected.left_out
+            found, more = selected.visits_by_first_view(groupings, last=row)
+            by_code += [(each.codes, (each.sums[row],)) for each in found]
+            return by_code, gaps | more
         for grouping in groupings:
             tally = selected.tally(grouping.dimension, with_durations=False)
             visitors = tally.visitors(of_page=self.of_page)
             codes = np.flatnonzero(visitors)
-            by_code.append((codes, _column(visitors[codes])))
+            by_code.append((codes, (visitors[codes],)))
             gaps |= tally.gaps
         return by_code, gaps
 

@@ -32,12 +32,11 @@ from medamad.query.change_counts import (
     VISITORS,
     WEEKS,
     PartCounter,
-    Span,
     Sums,
     Table,
     lacks_days,
 )
-from medamad.query.period import BOUNDS, Period, parse_period, previous_period
+from medamad.query.period import BOUNDS, Period, Span, parse_period, previous_period
 from medamad.query.reader import Reader
 from medamad.query.request import NO_GAPS, Gaps, Query, Result
 from medamad.query.rows import page_of_rows
@@ -160,11 +159,11 @@ def _periods_of(query: Query, options: ChangesOptions) -> tuple[Span, Span, Span
     if length_ms <= 0:
         raise BadRequest("start: expected a date-time that is not in the future")
     if options.compared is None:
-        before = Span.of(previous_period(now.period), BOUNDS)
+        before = Span.of(previous_period(now), BOUNDS)
         before = evolve(before, end_ms=before.start_ms + length_ms - 1)
     else:
         before = Span.of(options.compared, COMPARED)
-    if before.period.is_outside(now.start_ms, now.end_ms):
+    if before.is_outside(now.start_ms, now.end_ms):
         return before, now, None, length_ms / before.length_ms
     # In the order of their starts.
     first, last = sorted((before, now), key=lambda span: span.start_ms)

@@ -1,7 +1,7 @@
 """The period of a query: start and end, the preceding period."""
 
 from datetime import UTC, date, datetime, tzinfo
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from attrs import frozen
@@ -68,6 +68,29 @@ class Period:
         if self.end_ms is not None:
             mask &= time_ms <= self.end_ms
         return mask
+
+
+@frozen
+class Span(Period):
+    """A period with both bounds."""
+
+    start_ms: int
+    end_ms: int
+    zone: tzinfo = UTC
+
+    @classmethod
+    def of(cls, period: Period, names: tuple[str, str]) -> Self:
+        """Return a period. Raises BadRequest naming the bound that it lacks."""
+        start_ms, end_ms = period.start_ms, period.end_ms
+        if start_ms is None or end_ms is None:
+            missing = names[0] if start_ms is None else names[1]
+            raise BadRequest(f"{missing}: required, as two periods are compared")
+        return cls(start_ms, end_ms, period.zone)
+
+    @property
+    def length_ms(self) -> int:
+        """How many milliseconds it has."""
+        return self.end_ms - self.start_ms + 1
 
 
 ALWAYS: Final = Period()
