@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from medamad.domain.websites import Website
+from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
-from medamad.query.request import Cancellation
+from medamad.query.period import Period
+from medamad.query.request import Cancellation, Query
 
 if TYPE_CHECKING:
     from medamad.query.reader import Reader  # the daemon starts without
@@ -36,4 +38,11 @@ class Engine(Protocol):
         """Load what the first statistics would have to wait for. May be called in any thread."""
 
     def visitors_last_day(self, website: Website, now_ms: int) -> int:
-        """Count the visitors of the last 24 hours."""
+        """Count the visitors of the last 24 hours. Raises Unavailable."""
+        last_day = Query(Period(now_ms - DAY_MS, now_ms))
+        return self.read(
+            website,
+            Sources({}),
+            Cancellation(),
+            lambda reader: int(reader.select(last_day).total().tally.day_visitors[0]),
+        )

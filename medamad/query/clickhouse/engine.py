@@ -10,13 +10,11 @@ from medamad.clickhouse.client import ClickHouseError, Client
 from medamad.clickhouse.tables import OtherTables, check_version
 from medamad.domain.errors import Unavailable
 from medamad.domain.websites import Website
-from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
 from medamad.query.clickhouse.left_out import VisitsLeftOut
 from medamad.query.clickhouse.reader import ClickHouseReader
 from medamad.query.clickhouse.texts import TextsOfWebsites
 from medamad.query.engine import Engine
-from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.request import Cancellation, Query
 
@@ -106,14 +104,4 @@ class ClickHouseEngine(Engine):
             rules,
             hidden=hidden,
             visits_left_out=self._visits_left_out,
-        )
-
-    def visitors_last_day(self, website: Website, now_ms: int) -> int:
-        """Count the visitors of the last 24 hours. Raises Unavailable."""
-        last_day = Query(Period(now_ms - DAY_MS, now_ms))
-        return self.read(
-            website,
-            Sources({}),
-            Cancellation(),
-            lambda reader: int(reader.select(last_day).total().tally.day_visitors[0]),
         )

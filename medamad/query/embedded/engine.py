@@ -8,11 +8,9 @@ from attrs import frozen
 
 from medamad.domain.errors import NotFound
 from medamad.domain.websites import Website
-from medamad.domain.zones import DAY_MS
 from medamad.lookup.referrers import Sources
 from medamad.query.engine import Engine
-from medamad.query.period import Period
-from medamad.query.request import Cancellation, Query
+from medamad.query.request import Cancellation
 from medamad.storage.compaction.division import FindLeftOut, LeftOut
 from medamad.storage.store import Store
 
@@ -71,10 +69,4 @@ class EmbeddedEngine(Engine):
         """Count the visitors of the last 24 hours."""
         if not self.store.goals.of(website.number).exclusions:
             return self.store.visitors_last_day(website, now_ms)
-        last_day = Query(Period(now_ms - DAY_MS, now_ms))
-        return self.read(
-            website,
-            Sources({}),
-            Cancellation(),
-            lambda reader: int(reader.select(last_day).total().tally.day_visitors[0]),
-        )
+        return super().visitors_last_day(website, now_ms)
