@@ -51,9 +51,6 @@ class Selected(Protocol):
     def visit_gaps(self) -> Gaps:
         """The days in the period that have views which belong to no known visit."""
 
-    def time_bounds(self) -> tuple[int, int]:
-        """Return the times of the first and the last view; without any, the last is before."""
-
     def during(self, period: Period, gap: Gap = Gap.FIGURES) -> Self:
         """Return the same in another period.
 
@@ -75,11 +72,8 @@ class Selected(Protocol):
     def series(self, buckets: Buckets) -> Series:
         """Return the sums and the medians of the views by bucket. Each view must be in one."""
 
-    def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:
-        """Return the quartiles of the durations of some paths, in their order.
-
-        There are `size` paths, of which codes beyond are newer.
-        """
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
+        """Return the quartiles of the durations of some paths, in their order."""
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the visitors by bucket and SINCE_PLACES, shape (n, 1 + places).
@@ -97,7 +91,6 @@ class Selected(Protocol):
     def visits_by_dimension(
         self,
         dimension: Dimension,
-        size: int,
         *,
         with_bounces: bool = False,
         include_rollups: bool = True,
@@ -105,8 +98,8 @@ class Selected(Protocol):
     ) -> RowVisits:
         """Return the visits by code: those that saw a page, or whose first view has a text.
 
-        For the codes 0 to size - 1 at least. With `conversions`, which rollups do not know, or
-        without `include_rollups`, days of which only rollups are left are gaps.
+        With `conversions`, which rollups do not know, or without `include_rollups`, days of which
+        only rollups are left are gaps.
         """
 
     def visits_by_first_view(

@@ -231,11 +231,11 @@ def _visits_of_rows(
     if not (query.with_visits or query.conversions or query.order == "visits"):
         return None
     visits = among = selected.visits_by_dimension(
-        dimension, size, with_bounces=not query.is_brief, conversions=query.conversions
-    )
+        dimension, with_bounces=not query.is_brief, conversions=query.conversions
+    ).padded(size)
     if query.conversions and query.goals:
         of_all = select(query.without_goals)
-        among = of_all.visits_by_dimension(dimension, visits.size, include_rollups=False)
+        among = of_all.visits_by_dimension(dimension, include_rollups=False).padded(visits.size)
     return visits, among
 
 
@@ -339,7 +339,7 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     # Durations are sorted only for the pages that may be on the page of rows, as the sums decide.
     shown, row_slice = rows_in_reach(np.flatnonzero(total_ms), first, query.row_slice)
     texts = reader.texts(Dimension.PATH)
-    quartiles = selected.quartiles(shown, len(texts))
+    quartiles = selected.quartiles(shown)
     medians_ms = np.zeros(len(total_ms), np.int64)
     medians_ms[shown] = quartiles.quartile(2)[: len(shown)]
     order = order_of_texts(reader.texts, Dimension.PATH)

@@ -27,8 +27,9 @@ class _Rows:
 
     def padded(self, size: int) -> Self:
         """Return the sums of at least `size` numbers; those of further ones are 0."""
-        missing = max(size - self.size, 0)
-        return evolve(self, sums=np.pad(self.sums, ((0, 0), (0, missing))))
+        if size <= self.size:
+            return self
+        return evolve(self, sums=np.pad(self.sums, ((0, 0), (0, size - self.size))))
 
     def take(self, numbers: NDArray[np.integer[Any]]) -> Self:
         """Return the sums of some numbers, in that order."""

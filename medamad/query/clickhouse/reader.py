@@ -272,7 +272,7 @@ class ClickHouseSelected(Selection, Selected):
             medians_ms[numbers] = np.rint(np.nan_to_num(found["median"])).astype(np.int64)
         return Series(_tally(found, numbers, places.size), medians_ms)
 
-    def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:  # noqa: ARG002
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
         wanted = np.zeros(len(self.reader.texts(Dimension.PATH)), np.bool_)
         wanted[paths] = True
         condition = self.reader.sets.matching("path", Dimension.PATH, wanted)
@@ -316,7 +316,6 @@ class ClickHouseSelected(Selection, Selected):
     def visits_by_dimension(
         self,
         dimension: Dimension,
-        size: int,
         *,
         with_bounces: bool = False,
         include_rollups: bool = True,  # noqa: ARG002 - there are none
@@ -333,7 +332,7 @@ class ClickHouseSelected(Selection, Selected):
                 converted = self._count_seen(reached)
             else:
                 converted = self._count_begun(dimension, reached)
-        size = max(size, len(self.reader.texts(dimension)))
+        size = len(self.reader.texts(dimension))
         sums = (
             visits.dense(size).visits,
             begun.dense(size).bounces,

@@ -102,7 +102,8 @@ class EmbeddedSelected(Selected):
     def series(self, buckets: Buckets) -> Series:
         return series_of(self.selection, buckets)
 
-    def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
+        size = len(self.selection.snapshot.texts(Dimension.PATH))
         return quartiles_by_path(self.selection, paths, size)
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -114,7 +115,6 @@ class EmbeddedSelected(Selected):
     def visits_by_dimension(
         self,
         dimension: Dimension,
-        size: int,
         *,
         with_bounces: bool = False,
         include_rollups: bool = True,
@@ -123,7 +123,6 @@ class EmbeddedSelected(Selected):
         return visit_figures.visits_by_dimension(
             self.selection,
             dimension,
-            size,
             with_bounces=with_bounces,
             include_rollups=include_rollups,
             conversions=conversions,

@@ -155,7 +155,6 @@ def visits_by_bucket(selection: Selection, buckets: Buckets | None) -> tuple[Vis
 def visits_by_dimension(
     selection: Selection,
     dimension: Dimension,
-    size: int,
     *,
     with_bounces: bool = False,
     include_rollups: bool = True,
@@ -163,8 +162,8 @@ def visits_by_dimension(
 ) -> RowVisits:
     """Return the selected visits by code: those that saw a page, or whose first view has a text.
 
-    For the codes 0 to size - 1 at least. With `conversions`, which rollups do not know, or without
-    `include_rollups`, days of which only rollups are left are gaps.
+    With `conversions`, which rollups do not know, or without `include_rollups`, days of which only
+    rollups are left are gaps.
     """
     is_by_page = dimension is Dimension.PATH
     # A visit that bounced saw its first page alone.
@@ -183,7 +182,8 @@ def visits_by_dimension(
         total, gaps = total + days.visits, days.gaps
         of_first = days.of_first_views(of_first)
         of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
-    size = max(size, int(of_kind.codes[-1]) + 1 if len(of_kind.codes) else 0)
+    greatest = (int(each.codes[-1]) for each in (of_kind, of_first) if len(each.codes))
+    size = max(greatest, default=-1) + 1
     nothing = np.zeros(size, np.int64)
     sums = (
         of_kind.dense(size).visits,

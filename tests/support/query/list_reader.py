@@ -281,7 +281,7 @@ class ListSelected(Selected):
         medians_ms = _quartiles([times(group) for group in groups]).quartile(2)
         return Series(_tally(views, place_of, size), medians_ms)
 
-    def quartiles(self, paths: NDArray[np.integer[Any]], size: int) -> Quartiles:
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
         views = self._views()
         return _quartiles(
             [
@@ -312,14 +312,13 @@ class ListSelected(Selected):
     def visits_by_dimension(
         self,
         dimension: Dimension,
-        size: int,
         *,
         with_bounces: bool = False,
         include_rollups: bool = True,
         conversions: Goal | None = None,
     ) -> RowVisits:
         visits = self.visits()
-        size = max(size, len(self.reader.texts(dimension)))
+        size = len(self.reader.texts(dimension))
         rows = self._by_code(
             visits,
             lambda visit: visit if dimension is Dimension.PATH else visit[:1],
