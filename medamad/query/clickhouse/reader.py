@@ -438,7 +438,7 @@ class ClickHouseSelected(Selection, Selected):
         containing = self._all_rows("views", mine)
         rows = reader.of_website(
             "views",
-            *self._days_of_hits(),
+            *self._days_of_hits,
             "visit > 0",
             f"visit IN (SELECT visit FROM {containing})",
         )
@@ -472,39 +472,29 @@ class ClickHouseSelected(Selection, Selected):
     def _of_goal(
         self, goal: Goal, buckets: Buckets | None, passing: list[Condition], *, without_view: bool
     ) -> Conversions:
-        reader = self.reader
+        reader, places = self.reader, places_in(buckets)
         table, condition = self._reaching(goal)
-        places = places_in(buckets)
-        here = self.here
-        if table == "views":
-            rows = reader.of_website("views", *here, *passing, condition)
-            found = reader.run(
-                f"SELECT {places.key} AS bucket, count() AS hits FROM {rows} GROUP BY bucket"
-            )
-        else:
-            passes = self._events_of(passing, without_view=without_view)
-            rows = reader.of_website("events", *here, passes, condition, final=False)
-            found = reader.run(
-                f"SELECT {places.key} AS bucket, uniqExact(event) AS hits FROM {rows}"
-                " GROUP BY bucket"
-            )
+        key, counted, here = "view", "count()", [*self.here, *passing]
+        if table == "events":
+            key, counted = "event", "uniqExact(event)"
+            here = [*self.here, self._events_of(passing, without_view=without_view)]
+        rows = reader.of_website(table, *here, condition, final=table == "views")
+        found = reader.run(
+            f"SELECT {places.key} AS bucket, {counted} AS hits FROM {rows} GROUP BY bucket"
+        )
         counts = np.zeros(places.size, np.int64)
         np.add.at(counts, _places(found, places), column_of(found, "hits"))
         if goal.revenue is None:
             return Conversions(goal, counts, None)
-        has_revenue = self._has_revenue(goal)
+        paying = (self._has_revenue(goal), f"{key} IN (SELECT {key} FROM {rows})")
         if table == "views":
-            amounts = reader.of_website(
-                "events", "view > 0", has_revenue, f"view IN (SELECT view FROM {rows})"
-            )
+            amounts = reader.of_website("events", "view > 0", *paying)
             source = (
                 f"(SELECT view, name, value FROM {amounts}) AS amounts"
                 f" INNER JOIN (SELECT view, time_ms FROM {rows}) AS hits USING (view)"
             )
         else:
-            source = reader.of_website(
-                "events", *here, passes, has_revenue, f"event IN (SELECT event FROM {rows})"
-            )
+            source = reader.of_website("events", *here, *paying)
         paid = reader.run(
             f"SELECT {places.key} AS bucket, {as_texts('name, value')}, count() AS times"
             f" FROM {source} GROUP BY bucket, name, value"

@@ -1,10 +1,11 @@
 """Which views, events and visits of a website a query selects, as conditions of SQL."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from functools import cached_property
+from typing import Final
 
 import numpy as np
-from attrs import field, frozen
+from attrs import frozen
 
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
@@ -42,7 +43,7 @@ from medamad.query.filters import (
     property_mask,
     wanted_truths,
 )
-from medamad.query.period import ALWAYS, Period
+from medamad.query.period import Period
 from medamad.query.request import NO_GAPS, Gap, Gaps, Query
 from medamad.query.sums import FirstViewText
 
@@ -67,16 +68,10 @@ class Selection:
     period: Period
     days: Sequence[Condition] = ()
     """Conditions on the day on which the visit of a row began, in a period of all time."""
-    view_condition: str = field(init=False)
-    """That a view itself matches the filters on views."""
-    property_condition: str | None = field(init=False)
-    """That an event's property matches the filters on properties, None if there are none."""
-    _entries: list[str] = field(init=False)
-    _exits: list[str] = field(init=False)
-    _cached: dict[str, Any] = field(factory=dict, init=False)
 
-    @view_condition.default
-    def _match_views(self) -> str:
+    @cached_property
+    def view_condition(self) -> str:
+        """The condition that a view itself matches the filters on views."""
         bounds = Bounds.of(self.query, DURATION_FIELD)
         conditions = self._conditions(VIEW_FIELDS)
         conditions += [f"hosting = {each:d}" for each in wanted_truths(self.query, HOSTING_FIELD)]
@@ -84,21 +79,14 @@ class Selection:
             conditions += ["duration_ms > 0", _within("duration_ms", bounds)]
         return every(conditions)
 
-    @property_condition.default
-    def _match_properties(self) -> str | None:
+    @cached_property
+    def property_condition(self) -> str | None:
+        """The condition that an event's property matches the filters on these, None without any."""
         if not self.query.has_property_filter:
             return None
         reader = self.reader
         mask = property_mask(reader.texts, self.query, reader.cancellation)
         return reader.sets.matching("", Dimension.PROPERTY, mask)
-
-    @_entries.default
-    def _match_entries(self) -> list[str]:
-        return self._conditions(ENTRY_FIELDS)
-
-    @_exits.default
-    def _match_exits(self) -> list[str]:
-        return self._conditions(EXIT_FIELDS, "argMax({}, view)")
 
     def _all_rows(self, table: str, *conditions: Condition, final: bool = False) -> str:
         """Return rows for a subquery, which finds what rows that count belong to.
@@ -125,16 +113,9 @@ class Selection:
         """The days in the period of which filters on visits leave views out."""
         return self.visit_gaps if self._is_of_visits else NO_GAPS
 
-    @property
+    @cached_property
     def visit_gaps(self) -> Gaps:
-        """The days in the period that have views which belong to no known visit."""
-        if "gaps" not in self._cached:
-            self._cached["gaps"] = self._find_gaps()
-        found: Gaps = self._cached["gaps"]
-        return found
-
-    def _find_gaps(self) -> Gaps:
-        """Return the days in the period on which views are without a visit.
+        """The days in the period on which views belong to no known visit.
 
         That is, all views that an import has of a day, or all others.
         """
@@ -168,13 +149,13 @@ class Selection:
         """Return the conditions on the visit of a row that it fulfils if the visit matches."""
         if not self._is_of_visits:
             return []
-        days = self._days_of_hits()
-        begun = self._all_rows("views", *days, "view = visit", *self._entries)
+        days = self._days_of_hits
+        begun = self._all_rows("views", *days, "view = visit", *self._conditions(ENTRY_FIELDS))
         conditions: list[Condition] = [
             *("visit > 0", *days),
             f"visit IN (SELECT visit FROM {begun})",
         ]
-        whole = [*self._exits, *self._behaviour(days)]
+        whole = self._conditions(EXIT_FIELDS, "argMax({}, view)") + self._behaviour(days)
         if whole:
             rows = self._all_rows("views", *days, "visit > 0", final=True)
             visits = f"{rows} GROUP BY visit HAVING {every(whole)}"
@@ -212,26 +193,23 @@ class Selection:
             return "views", reader.sets.matching("path", Dimension.PATH, mask)
         return "events", reader.sets.matching("", Dimension.PROPERTY, mask)
 
+    @cached_property
     def _days_of_hits(self) -> Sequence[Condition]:
-        """Return the conditions that a visit began on days that include those of hits here."""
-        if self.period == ALWAYS or not during(self.period):
+        """The conditions that a visit began on days that include those of hits here."""
+        if not during(self.period):
             return self.days
-        key = f"days {self.period.start_ms} {self.period.end_ms}"
-        if key not in self._cached:
-            days = begun_in(self.period)
-            # Few began on other days than those of the period, and they are soon found.
-            outside = any_of((f"visit_day < {date(days.first)}", f"visit_day > {date(days.last)}"))
-            columns = "min(visit_day) AS first, max(visit_day) AS last"
-            rows = " UNION ALL ".join(
-                f"SELECT {columns} FROM {self._all_rows(table, *during(self.period), outside)}"
-                " HAVING count() > 0"
-                for table in ("views", "events")
-            )
-            found = self.reader.run(rows)
-            firsts, lasts = (column_of(found, name).tolist() for name in ("first", "last"))
-            self._cached[key] = [Days(min([days.first, *firsts]), max([days.last, *lasts]))]
-        found_days: Sequence[Condition] = self._cached[key]
-        return found_days
+        days = begun_in(self.period)
+        # Few began on other days than those of the period, and they are soon found.
+        outside = any_of((f"visit_day < {date(days.first)}", f"visit_day > {date(days.last)}"))
+        columns = "min(visit_day) AS first, max(visit_day) AS last"
+        rows = " UNION ALL ".join(
+            f"SELECT {columns} FROM {self._all_rows(table, *during(self.period), outside)}"
+            " HAVING count() > 0"
+            for table in ("views", "events")
+        )
+        found = self.reader.run(rows)
+        firsts, lasts = (column_of(found, name).tolist() for name in ("first", "last"))
+        return [Days(min([days.first, *firsts]), max([days.last, *lasts]))]
 
     def _own_conditions(self, *, with_properties: bool = True) -> list[Condition]:
         """Return the conditions that a view matches all filters."""
@@ -250,7 +228,7 @@ class Selection:
     def here(self) -> list[Condition]:
         """The conditions that a row is in the period."""
         # What rules leave out is then looked for on few days.
-        days = self._days_of_hits() if self.reader.rules else ()
+        days = self._days_of_hits if self.reader.rules else ()
         return [*days, *during(self.period)]
 
     def _views(self, *conditions: Condition) -> str:
@@ -267,13 +245,10 @@ class Selection:
             conditions.append(f"visit IN (SELECT visit FROM {rows})")
         return conditions
 
-    @property
+    @cached_property
     def _settled(self) -> str:
         """The condition that a visit began on a settled day, so that it is a row of `visits`."""
-        if "settled" not in self._cached:
-            self._cached["settled"] = on_any_of([*self.reader.settled_days], self.period)
-        found: str = self._cached["settled"]
-        return found
+        return on_any_of([*self.reader.settled_days], self.period)
 
     def _begins(
         self, columns: str, *conditions: str, with_bounces: bool = False, are_all: bool = False
@@ -413,7 +388,7 @@ class Selection:
         without_view = matches_without_view(query) and not query.has_property_filter
         if not query.with_visits or not query.filters_on(VIEW_CONDITIONS):
             return self._own_conditions(), without_view
-        days = self._days_of_hits()
+        days = self._days_of_hits
         rows = self._all_rows("views", "visit > 0", *days, *self._own_conditions())
         begun = self._all_rows("views", "view = visit", *days)
         return [

@@ -1,6 +1,7 @@
 """The rows of a website in a cluster."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -41,7 +42,6 @@ class WebsiteRows:
     sets: Sets = field()
     _left_out: dict[tuple[str, Days], str] = field(factory=dict, init=False)
     """The condition that a row of a table is left out, by the table and the days of its visit."""
-    _cached: dict[str, Any] = field(factory=dict, init=False)
 
     @sets.default
     def _make_sets(self) -> Sets:
@@ -59,26 +59,18 @@ class WebsiteRows:
             statement, uploads=self.sets.used_in(statement), check=self.cancellation.check
         )
 
-    @property
+    @cached_property
     def settled_days(self) -> Mapping[int, int]:
         """The days whose visits are rows of `visits`, and how often each was touched; ascending."""
-        if "settled" not in self._cached:
-            self._cached["settled"] = settled_days(self.client, self.cancellation.check)
-        days: Mapping[int, int] = self._cached["settled"]
-        return days
+        return settled_days(self.client, self.cancellation.check)
 
-    @property
+    @cached_property
     def first_day(self) -> int:
         """The first day on which a visit began of which there is a view."""
-        if "first" not in self._cached:
-            rows = self.whole.of_website("views", final=False)
-            # The first row in the table's order is found without reading the others.
-            found = self.run(
-                f"SELECT visit_day AS day FROM {rows} ORDER BY website, visit_day LIMIT 1"
-            )
-            self._cached["first"] = next(iter(column_of(found, "day").tolist()), 0)
-        day: int = self._cached["first"]
-        return day
+        rows = self.whole.of_website("views", final=False)
+        # The first row in the table's order is found without reading the others.
+        found = self.run(f"SELECT visit_day AS day FROM {rows} ORDER BY website, visit_day LIMIT 1")
+        return next(iter(column_of(found, "day").tolist()), 0)
 
     def of_website(
         self, table: str, *conditions: Condition, final: bool = True, are_all: bool = False
