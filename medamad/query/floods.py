@@ -79,12 +79,11 @@ def floods(reader: Reader, query: Query, *, now_ms: int) -> Result[list[Flood]]:
 
 @frozen
 class _Span:
-    """The hours of a flood by their places, the visits that they usually have, and the others."""
+    """The hours of a flood by their places, and the visits that they usually have."""
 
     begin: int
     end: int
     usual: float
-    excess: float
 
 
 @frozen(eq=False)
@@ -182,7 +181,7 @@ class _Search:
         while end < len(visits) and is_far[end]:
             end += 1
         longer = (end - begin) / (span.end - span.begin)
-        return _Span(begin, end, span.usual * longer, span.excess)
+        return _Span(begin, end, span.usual * longer)
 
     def _others(self, filters: Filters) -> Counts:
         """Count the visits that match filters in the hours without a flood."""
@@ -259,16 +258,8 @@ def _spans(visits: NDArray[np.int64]) -> list[_Span]:
             spans[-1] = (spans[-1][0], place + 1)
         else:
             spans.append((place, place + 1))
-    found = [
-        _Span(
-            begin,
-            end,
-            float(usual[begin:end].sum()),
-            float((visits - usual)[begin:end].sum()),
-        )
-        for begin, end in spans
-    ]
-    return sorted(found, key=lambda span: -span.excess)[:MAX_FLOODS]
+    spans.sort(key=lambda span: -float((visits - usual)[slice(*span)].sum()))
+    return [_Span(*span, float(usual[slice(*span)].sum())) for span in spans[:MAX_FLOODS]]
 
 
 def _is_change(visits: NDArray[np.int64], is_far: NDArray[np.bool_], place: np.intp) -> bool:

@@ -1,9 +1,9 @@
 """The names of rows: display names of a dimension's texts, and the order of names, both kept."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
@@ -28,24 +28,12 @@ class DisplayNames:
     """The display names of a dimension's texts: that of a code is `names[numbers_of(code)]`."""
 
     names: tuple[str, ...] = ()
-    _number_of: NDArray[np.uint32] = field(factory=lambda: np.zeros(0, np.uint32))
+    number_of: NDArray[np.uint32] = field(factory=lambda: np.zeros(0, np.uint32))
+    """That of each code's name among them."""
 
     def numbers_of(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the number of the name of each code."""
-        return self._number_of[codes].astype(np.intp)
-
-    def with_texts(self, added: Iterable[Sequence[str]], name_of: Callable[[str], str]) -> Self:
-        """Return these names with those of further texts, which come in pieces."""
-        numbers = {name: number for number, name in enumerate(self.names)}
-        pieces = [self._number_of]
-        for piece in added:
-            places = (numbers.setdefault(name_of(text), len(numbers)) for text in piece)
-            pieces.append(np.fromiter(places, np.uint32, len(piece)))
-        return type(self)(tuple(numbers), np.concatenate(pieces))
-
-    def __len__(self) -> int:
-        """Return how many texts have a name."""
-        return len(self._number_of)
+        return self.number_of[codes].astype(np.intp)
 
 
 def display_names(
@@ -61,9 +49,14 @@ def display_names(
     """
     key = (DisplayNames, dimension, naming, sources)
     found: DisplayNames = texts.cache.get(key) or DisplayNames()
-    if len(found) < len(texts(dimension)):
-        added = text_pieces(texts, dimension, len(found), cancellation)
-        found = found.with_texts(added, lambda text: naming(text, sources))
+    known = len(found.number_of)
+    if known < len(texts(dimension)):
+        numbers = {name: number for number, name in enumerate(found.names)}
+        pieces = [found.number_of]
+        for piece in text_pieces(texts, dimension, known, cancellation):
+            places = (numbers.setdefault(naming(text, sources), len(numbers)) for text in piece)
+            pieces.append(np.fromiter(places, np.uint32, len(piece)))
+        found = DisplayNames(tuple(numbers), np.concatenate(pieces))
     texts.cache.put(key, found)
     return found, partial(_order, texts.cache, key, found.names)
 
