@@ -67,5 +67,5 @@ def views_in(reader: Reader, begin_ms: int, length_ms: int) -> int | None:
     selected = reader.select(Query(Period(begin_ms, begin_ms + length_ms - 1)))
     tally = selected.tally(Dimension.DEVICE, with_durations=False)
     gaps = selected.left_out | tally.gaps
-    unknown = (Gap.FIGURES, Gap.DAMAGED, Gap.EXCLUSIONS)
-    return None if any(gaps.days(gap) for gap in unknown) else int(tally.views.sum())
+    unknown = gaps.days(Gap.FIGURES, Gap.DAMAGED, Gap.EXCLUSIONS)
+    return None if unknown else int(tally.views.sum())

@@ -149,7 +149,7 @@ def website_figures(
         is_incomplete=False,
         lacks_exclusions=False,
     )
-    is_incomplete = any(gaps.days(gap) for gap in _LACKING)
+    is_incomplete = bool(gaps.days(*_LACKING))
     lacks_exclusions = bool(gaps.days(Gap.EXCLUSIONS))
     return evolve(found, is_incomplete=is_incomplete, lacks_exclusions=lacks_exclusions)
 

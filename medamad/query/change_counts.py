@@ -52,8 +52,7 @@ def lacks_days(gaps: Gaps) -> bool:
 
     Something of them is unknown, or they have what exclusions leave out of the others.
     """
-    gaps_of_days = (Gap.FIGURES, Gap.VISITS, Gap.DAMAGED, Gap.EXCLUSIONS)
-    return any(gaps.days(gap) for gap in gaps_of_days)
+    return bool(gaps.days(Gap.FIGURES, Gap.VISITS, Gap.DAMAGED, Gap.EXCLUSIONS))
 
 
 ByCode: TypeAlias = tuple[NDArray[np.int64], Columns]

@@ -44,7 +44,6 @@ _FEW: Final = 1
 """So few usual visits in the hours of a flood need no further filter to be spared."""
 _SAME: Final = 1.5
 """A filter is dropped if this factor bounds how many more other visits are let through then."""
-_UNKNOWN: Final = (Gap.FIGURES, Gap.INTERVAL, Gap.VISITS, Gap.DAMAGED)
 _HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 
@@ -113,10 +112,10 @@ class _Search:
             end_ms = min(query.period.end_ms, now_ms)
         hours = _hours_between(first_ms, end_ms)
         visits, gaps = _visits_by_hour(reader, query, hours)
-        unknown = [day for gap in _UNKNOWN for day in gaps.days(gap)]
+        unknown = gaps.days(Gap.FIGURES, Gap.INTERVAL, Gap.VISITS, Gap.DAMAGED)
         if unknown:
             # Where visits are unknown, there seem to be few.
-            hours = _hours_between((max(unknown) + 1) * DAY_MS, end_ms)
+            hours = _hours_between((unknown[-1] + 1) * DAY_MS, end_ms)
             visits = visits[len(visits) - len(hours.dates) :]
         if len(visits) < _HOURS * (1 + MIN_WEEKS):
             return None

@@ -141,14 +141,15 @@ class Gaps:
 
     _gaps: frozenset[DayGap] = field(default=frozenset(), converter=_frozen_set)
 
-    def days(self, gap: Gap) -> list[int]:
-        """Return the days that have a gap, ascending, except for those that are left out anyway."""
-        left_out = (
-            set()
-            if gap in (Gap.FIGURES, Gap.DAMAGED)
-            else {day for each, day in self._gaps if each is Gap.FIGURES}
-        )
-        return sorted({day for each, day in self._gaps if each is gap} - left_out)
+    def days(self, *gaps: Gap) -> list[int]:
+        """Return the days that have any of some gaps, ascending.
+
+        Days that are left out anyway have no others, but for damage.
+        """
+        left_out = {day for gap, day in self._gaps if gap is Gap.FIGURES}
+        remain = (Gap.FIGURES, Gap.DAMAGED)
+        found = (each for each in self._gaps if each[0] in remain or each[1] not in left_out)
+        return sorted({day for gap, day in found if gap in gaps})
 
     def __or__(self, other: "Gaps") -> "Gaps":
         return Gaps(self._gaps | other._gaps)

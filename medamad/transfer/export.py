@@ -386,7 +386,7 @@ def _without_unknown_visits(rows: list[Any], gaps: Gaps) -> list[Any]:
 
 
 def _dates(gaps: Gaps, *kinds: Gap) -> set[str]:
-    return {format_day(day) for kind in kinds for day in gaps.days(kind)}
+    return {format_day(day) for day in gaps.days(*kinds)}
 
 
 def _report_rows(report: str, found: Sequence[Any]) -> ColumnValues:
