@@ -1,5 +1,4 @@
 from fractions import Fraction
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -7,19 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.query.oracle import quantile
 
-from medamad.query.embedded.quantiles import GroupedDurations, median
+from medamad.query.embedded.kernel import LOOPS
+from medamad.query.embedded.loops import Groups, PartViews
 from medamad.query.sums import Quartiles
-from medamad.storage.segments.format import SortedDurations
 
-SIZES = (5, 20_000)
-"""A few groups share narrow numbers with their durations, many do not."""
+SIZES = (5, 200_000)
+"""A few groups are counted at once, many in turns."""
 
 
 def quartiles_of(groups: list[np.ndarray], durations: list[np.ndarray], size: int) -> Quartiles:
-    grouped = GroupedDurations(size)
-    for piece, duration_ms in zip(groups, durations, strict=True):
-        grouped.add(piece, duration_ms)
-    return grouped.quartiles()
+    batch = [
+        PartViews(0, len(piece), None, piece, duration_ms=duration_ms)
+        for piece, duration_ms in zip(groups, durations, strict=True)
+    ]
+    numbers = np.arange(size + 1, dtype=np.uint32)
+    return LOOPS.quartiles(lambda: [batch], Groups(numbers, size))
 
 
 def pieces(values: list[int]) -> list[np.ndarray]:
@@ -45,12 +46,10 @@ def test_quartiles(values: list[int], quartiles: tuple[int, int, int]) -> None:
     assert [spread.quartile(number).tolist() for number in (1, 2, 3)] == [
         [0, quartile, 0] for quartile in quartiles
     ]
-    assert median(pieces(values)) == quartiles[1]
 
 
 def test_no_pieces() -> None:
     assert quartiles_of([], [], 2).quartile(2).tolist() == [0, 0]
-    assert median([]) == 0
 
 
 durations = st.sampled_from((0, 1, (1 << 19) - 1, 1 << 19, 86_400_000)) | st.integers(0, 86_400_000)
@@ -70,13 +69,3 @@ def test_each_group_has_its_own_quartiles(timed: list[tuple[int, int]], size: in
             )
             for group in range(5)
         ]
-
-
-@given(st.lists(durations), st.lists(st.lists(durations.filter(bool)), max_size=3))
-def test_a_median_of_sorted_and_other_pieces(loose: list[int], known: list[list[int]]) -> None:
-    ascending = [SortedDurations.of(np.array(sorted(piece), np.uint32)) for piece in known]
-    timed = [duration for duration in chain(loose, *known) if duration]
-    expected = quantile(timed, Fraction(1, 2))
-    assert median(pieces(loose), ascending) == expected
-    narrow = [piece.astype(np.min_scalar_type(piece.max(initial=0))) for piece in pieces(loose)]
-    assert median(narrow, ascending) == expected

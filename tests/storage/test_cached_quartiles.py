@@ -12,7 +12,7 @@ from support.storage.contents import idle
 from support.storage.hits import DAY_MS, NOW_MS, a_view, unload
 
 from medamad.domain.dimensions import Dimension
-from medamad.query.embedded.aggregate import quartiles_by_path
+from medamad.query.embedded.aggregate import CachedWindows, find_quartiles, quartiles_by_path
 from medamad.query.embedded.quantiles import NearDurations
 from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import ViewFilter
@@ -29,10 +29,11 @@ PATHS = 6
 def cached(snapshot: Snapshot) -> NearDurations | None:
     """Return what is cached of all segments that never change."""
     whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
-    found: NearDurations | None = (
-        whole.find_cached((NearDurations, None)) if whole.segments else None
-    )
-    return found
+    if not whole.segments:
+        return None
+    first = whole.only([next(whole.leaf_segments())])
+    found: CachedWindows | None = first.find_cached((find_quartiles, Dimension.PATH))
+    return found and found.near
 
 
 def agrees(snapshot: Snapshot) -> NearDurations | None:

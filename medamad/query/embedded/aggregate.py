@@ -4,40 +4,46 @@ A part that is selected as a whole contributes its counters. The views of other 
 those of several parts at a time.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from functools import partial
-from itertools import islice
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache, partial
+from itertools import chain, islice, pairwise
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews
+from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews, same_number
 from medamad.query.embedded.quantiles import NearDurations, windows_around
 from medamad.query.embedded.rollups import duration_gaps, durations_by_path, rollup_counters
 from medamad.query.embedded.scan import Selection, WantedColumns, divide
-from medamad.query.embedded.view_filter import Counted, ViewFilter
+from medamad.query.embedded.view_filter import Candidates, ViewFilter
 from medamad.query.request import DayGap, Gaps
 from medamad.query.sums import Quartiles, Tally
 from medamad.storage.segments import counters as row_numbers
 from medamad.storage.segments.counters import SLOT_MS, SUMS, Counters, compact
+from medamad.storage.segments.format import Integers, Segment
+from medamad.storage.segments.parts import Part, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
+T = TypeVar("T")
+Scan: TypeAlias = Callable[[Selection, bool], Iterator[PartViews | Counters]]
 _AT_ONCE: Final = 128
 """The views of this many parts are counted at a time."""
 _TIMED_PATHS: Final = WantedColumns(Dimension.PATH, flags=False, durations=True)
-_KEPT_PATHS: Final = 1 << 14
-"""With more paths, what is counted of each would take too much memory to be cached."""
-_WINDOWS: Final = (NearDurations, "windows")
-"""What the windows are cached as."""
+_KEPT_NUMBERS: Final = 1 << 14
+"""With more, what is counted of each would take too much memory to be cached."""
+_FURTHER_SHARE: Final = 4
+"""Windows are found anew once more than one of so many views is in other segments."""
 _MOST_COPIES: Final = 1 << 23
 """How many views are copied, each of which takes nine bytes."""
 _KEPT_CODES: Final = 1 << 16
 """With more codes, their sums would take too much memory to be cached."""
+_FEW_BUCKETS: Final = 32
+"""The views of up to so many buckets are counted on their own, with the same number for all."""
 _SMALL: Final = Dimension.DEVICE
 """A dimension with few texts, by which all views are counted fast."""
 
@@ -51,35 +57,24 @@ def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = 
     if mask is not None:
         # A filter on the same dimension selects among the sums instead of among the views.
         selection = selection.without(dimension)
-    accumulator = _tally_parts(selection, dimension, with_durations=with_durations)
+    sums = tally_parts(selection, dimension, with_durations=with_durations)
     gaps: set[DayGap] = set()
     for rollup, counters in rollup_counters(selection, dimension):
         if counters is None:
             gaps.add((selection.gap, rollup.day))
             continue
-        accumulator.add(counters)
+        _add(sums, counters)
         if with_durations:
             gaps |= duration_gaps(
                 rollup, counters, None if mask is None else mask.take(counters.codes)
             )
-    return Tally(_masked(accumulator.sums, mask), Gaps(gaps))
-
-
-def count_views_of_parts(selection: Selection, dimension: Dimension) -> NDArray[np.int64]:
-    """Return the number of selected views of parts by the codes of a dimension, without rollups."""
-    mask = selection.filter.codes.get(dimension)
-    accumulator = _tally_parts(selection.without(dimension), dimension, with_durations=False)
-    views: NDArray[np.int64] = _masked(accumulator.sums, mask)[row_numbers.VIEWS]
-    return views
+    return Tally(_masked(sums, mask), Gaps(gaps))
 
 
 def tally_all(selection: Selection) -> NDArray[np.int64]:
     """Return the sums of all selected views of parts, as those of the number 0, without rollups."""
-    dimensions = tuple(selection.filter.codes)
-    dimension = dimensions[0] if len(dimensions) == 1 else _SMALL
-    mask = selection.filter.codes.get(dimension)
-    accumulator = _tally_parts(selection.without(dimension), dimension, with_durations=True)
-    total: NDArray[np.int64] = _masked(accumulator.sums, mask).sum(axis=1, keepdims=True)
+    sums = tally_parts(selection, _SMALL, with_durations=True)
+    total: NDArray[np.int64] = sums.sum(axis=1, keepdims=True)
     return total
 
 
@@ -88,23 +83,150 @@ def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
 
     Every selected view must be in a bucket.
     """
+
+    def scan(among: Selection, _with_durations: bool) -> Iterator[PartViews | Counters]:
+        return views_by_bucket(among, buckets, partial(_counters_by_bucket, buckets))
+
+    return sum_parts(selection, len(buckets.dates), scan, buckets.edges_ms.tobytes())
+
+
+def tally_parts(
+    selection: Selection, dimension: Dimension, *, with_durations: bool
+) -> NDArray[np.int64]:
+    """Return the sums of the selected views of parts by the codes of a dimension."""
+
+    def scan(among: Selection, with_durations: bool) -> Iterator[PartViews | Counters]:
+        wanted = WantedColumns(dimension, flags=True, durations=with_durations)
+        return among.part_views(wanted, lambda part: part.counters(dimension))
+
+    size = len(selection.snapshot.texts(dimension))
+    return sum_parts(selection, size, scan, dimension, with_durations=with_durations)
+
+
+def sum_parts(
+    selection: Selection,
+    size: int,
+    scan: Scan,
+    cached_as: Hashable,
+    *,
+    with_durations: bool = True,
+) -> NDArray[np.int64]:
+    """Return the sums of the selected views of parts by numbers below `size`, shape (SUMS, size).
+
+    `scan` returns the views of each part with their numbers, and their durations on demand, or
+    counters by number. What it finds in segments that never change is cached.
+    """
     apart = selection.apart()
     if apart is not None:
-        whole, left_out = (tally_buckets(each, buckets) for each in apart)
-        return whole - left_out
-    accumulator = _Accumulator(len(buckets.dates), with_durations=True)
+        of_all, left_out = (
+            sum_parts(each, size, scan, cached_as, with_durations=with_durations) for each in apart
+        )
+        return of_all - left_out
+    sums = np.zeros((SUMS, size), np.int64)
+    settled = selection.settled() if size <= _KEPT_CODES else None
+    if settled is not None:
+        whole, others = settled
+        key = (sum_parts, cached_as, selection.filter.state_of(whole.segments))
+        of_whole = evolve(selection, snapshot=whole)
+        _add(sums, whole.cached(key, partial(_find_counters, of_whole, size, scan, cached_as)))
+        selection = others
+    _add_all(sums, scan(selection, with_durations))
+    return sums
 
-    def scanned() -> Iterator[PartViews | Counters]:
-        for each in selection.candidates(partial(_counters_by_bucket, buckets)):
+
+def _find_counters(selection: Selection, size: int, scan: Scan, cached_as: Hashable) -> Counters:
+    """Return the sums of the selected views of segments by number."""
+    snapshot, sums = selection.snapshot, np.zeros((SUMS, size), np.int64)
+    if selection.filter.matches_all or len(snapshot.segments) == 1:
+        _add_all(sums, scan(selection, True))
+    else:
+        # What rules leave out of a segment has no counters.
+        for segment in snapshot.segments:
+            of_segment = evolve(selection, snapshot=snapshot.only([segment]))
+            sums += sum_parts(of_segment, size, scan, cached_as)
+    return compact(sums)
+
+
+def _add(sums: NDArray[np.int64], counters: Counters) -> None:
+    """Add counters to sums by number."""
+    codes = counters.codes
+    if not len(codes):
+        return
+    size = int(codes[-1]) + 1
+    # If every code occurs, a slice is faster.
+    where = slice(0, size) if size == len(codes) else codes
+    for row, added in zip(sums, counters.sums, strict=True):
+        row[where] += added
+
+
+def _add_all(sums: NDArray[np.int64], scanned: Iterator[PartViews | Counters]) -> None:
+    """Add the views and the counters of parts to sums by number."""
+
+    def views() -> Iterator[PartViews]:
+        for each in scanned:
             if isinstance(each, Counters):
-                yield each
+                _add(sums, each)
             else:
-                part = each.part
-                numbers = buckets.of(part.time_ms)
-                yield each.views(numbers, part.flags, part.duration_ms)
+                yield each
 
-    accumulator.add_all(scanned())
-    return accumulator.sums
+    sums += LOOPS.tally(in_batches(views()), sums.shape[1])
+
+
+def views_by_bucket(
+    selection: Selection, buckets: Buckets, whole: Callable[[Part], T | None]
+) -> Iterator[PartViews | T]:
+    """Return the views of each part that may be selected, numbered by bucket, or what `whole` does.
+
+    Every selected view must be in a bucket.
+    """
+    if len(buckets.dates) == 1:
+        wanted = WantedColumns(None, flags=True, durations=True)
+        yield from selection.part_views(wanted, whole)
+        return
+    same = cache(same_number)
+    for scanned in selection.candidates(whole):
+        if not isinstance(scanned, Candidates):
+            yield scanned
+            continue
+        part, window = scanned.part, scanned.window
+        columns = (part.flags, part.duration_ms)
+        first, bounds = _cut(part, buckets) if part.ascends else (0, None)
+        if bounds is None or len(bounds) > _FEW_BUCKETS:
+            yield scanned.views(bucket_numbers(part, buckets), *columns)
+            continue
+        views = scanned.views(same(first), *columns)
+        inside = np.clip(bounds, window.start, window.stop).tolist()
+        for bucket, (begin, end) in enumerate(pairwise(inside), first):
+            if begin < end:
+                yield evolve(views, begin=begin, end=end, numbers=same(bucket))
+
+
+def bucket_numbers(part: ViewColumns, buckets: Buckets) -> Integers:
+    """Return the bucket of each view of a part, or the nearest."""
+    if not part.ascends:
+        return buckets.nearest(part.time_ms)
+    first, bounds = _cut(part, buckets)
+    numbers = np.arange(first, first + len(bounds) - 1, dtype=np.uint32)
+    return np.repeat(numbers, np.diff(bounds))
+
+
+def _cut(part: ViewColumns, buckets: Buckets) -> tuple[int, NDArray[np.integer[Any]]]:
+    """Return the first bucket of an ascending part, and the rows where it and others begin and end.
+
+    Earlier views are in the first bucket, too, and later ones in the last.
+    """
+    first, last = buckets.nearest(np.array(part.time_bounds, np.int64)).tolist()
+    edges_ms = buckets.edges_ms[first + 1 : last + 1]
+    inner: NDArray[np.integer[Any]] = edges_ms
+    if len(edges_ms):
+        slots = None if np.any(edges_ms % SLOT_MS) else part.slots()
+        if slots is None:
+            inner = np.searchsorted(part.time_ms, edges_ms)
+        else:
+            # Times are slow to read. Before an edge are as many views as in the slots before it.
+            up_to = np.append(0, np.cumsum(slots.sums[row_numbers.VIEWS], dtype=np.int64))
+            inner = up_to[np.searchsorted(slots.codes, edges_ms // SLOT_MS)]
+    return first, np.concatenate(([0], inner, [len(part)]))
 
 
 def quartiles_by_path(
@@ -116,155 +238,123 @@ def quartiles_by_path(
     (see `with_single_durations`); those of which only some views are selected are left out, as
     they are in a tally by path.
     """
-    if selection.filter.matches_all_included and size <= _KEPT_PATHS:
-        whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
-        if whole.segments:
-            of_others = evolve(selection, snapshot=others)
-            cached_as = selection.filter.state_of(whole.segments)
-            found = _quartiles_near_cached(whole, of_others, paths, size, cached_as)
-            if found is not None:
-                return found
-            every = np.arange(size + 1)
-            found = LOOPS.quartiles(_timed_views(selection), _paths_as_groups(every, size))
-            windows = windows_around(found)
-            whole.cache((_WINDOWS, cached_as), windows)
-            return found.take(paths)
-    return LOOPS.quartiles(_timed_views(selection), _paths_as_groups(paths, size))
+
+    def scan(among: Selection) -> Iterator[PartViews]:
+        return among.all_part_views(_TIMED_PATHS)
+
+    rollups = [
+        timed_views(np.repeat(day.codes, day.counts), day.duration_ms)
+        for day in durations_by_path(selection)
+    ]
+    return find_quartiles(selection, paths, size, scan, rollups=rollups, cached_as=Dimension.PATH)
 
 
-def _quartiles_near_cached(
-    whole: Snapshot,
-    others: Selection,
-    paths: NDArray[np.integer[Any]],
-    size: int,
-    cached_as: Hashable,
-) -> Quartiles | None:
-    """Return the quartiles of the durations in both, if they are in the windows that are cached.
-
-    The segments of `whole` never change. The windows are cached by the first query about them, what
-    is in the windows by the second, so that one that is not repeated takes no longer.
-    """
-    windows: NDArray[np.uint32] | None = whole.find_cached((_WINDOWS, cached_as))
-    if windows is None:
-        return None
-    cached: NearDurations | None = whole.find_cached((NearDurations, cached_as))
-    if cached is None or cached.windows is not windows:
-        every = np.arange(len(windows))
-        cached = _near(evolve(others, snapshot=whole), every, len(windows) - 1, windows)
-        whole.cache((NearDurations, cached_as), cached)
-    # Texts that were added since have no views in these segments, like the last group.
-    near = cached.take(np.minimum(paths, len(windows) - 1))
-    return LOOPS.near_quartiles(near, _near(others, paths, size, near.windows))
-
-
-def _near(
+def find_quartiles(
     selection: Selection,
-    paths: NDArray[np.integer[Any]],
+    numbers: NDArray[np.integer[Any]],
     size: int,
+    scan: Callable[[Selection], Iterator[PartViews]],
+    *,
+    rollups: Batch,
+    cached_as: Hashable,
+) -> Quartiles:
+    """Return the quartiles of the durations of the selected views with some numbers below `size`.
+
+    `scan` returns the views of parts with their numbers and durations, to which those of rollups
+    are added. Without a filter, windows around the quartiles in segments that never change are
+    cached by the first query about these, and what is in the windows by the second, so that one
+    that is not repeated takes no longer. They stay while a few segments are added.
+    """
+
+    def views(among: Selection) -> Iterator[PartViews]:
+        return chain(scan(among), rollups)
+
+    def find(groups: Groups) -> Quartiles:
+        return LOOPS.quartiles(repeatable(partial(views, selection), selection.filter), groups)
+
+    if not selection.filter.matches_all_included or size > _KEPT_NUMBERS:
+        return find(_groups_of(numbers, size))
+    whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
+    if not whole.segments:
+        return find(_groups_of(numbers, size))
+    # Segments are added at the end.
+    first, key = whole.only([next(whole.leaf_segments())]), (find_quartiles, cached_as)
+    cached: CachedWindows | None = first.find_cached(key)
+    further = None if cached is None else cached.further_segments(whole, selection.filter)
+    if cached is not None and further is not None:
+        near, last = cached.near, len(cached.windows) - 1
+        if near is None:
+            of_cached = evolve(selection, snapshot=whole.only(cached.segments))
+            every = _groups_of(np.arange(last + 1), last)
+            near = _find_near(of_cached, scan, every, cached.windows)
+            first.cache(key, evolve(cached, near=near))
+        # Texts that were added since have no views in these segments, like the last group.
+        near = near.take(np.minimum(numbers, last))
+        others = evolve(others, segments=(*others.segments, *further))
+        of_others = evolve(selection, snapshot=others)
+        added = _find_near(of_others, views, _groups_of(numbers, size), near.windows)
+        quartiles = LOOPS.near_quartiles(near, added)
+        if quartiles is not None:
+            return quartiles
+    quartiles = find(_groups_of(np.arange(size + 1), size))
+    state = selection.filter.state_of(whole.segments)
+    first.cache(key, CachedWindows(whole.segments, state, windows_around(quartiles)))
+    return quartiles.take(numbers)
+
+
+@frozen(eq=False)
+class CachedWindows:
+    """Windows around quartiles in segments that never change, and what is in them if it was asked.
+
+    `windows` are those of `NearDurations`. `state` is what rules leave out of the segments.
+    """
+
+    segments: tuple[Segment, ...]
+    state: Hashable
+    windows: NDArray[np.uint32]
+    near: NearDurations | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.windows.nbytes if self.near is None else self.near.nbytes
+
+    def further_segments(self, whole: Snapshot, filter_: ViewFilter) -> list[Segment] | None:
+        """Return the segments of a snapshot besides these, none of them merged.
+
+        None if it lacks some of these, has many others, or if rules leave out something else.
+        """
+        known = {leaf.number: leaf.header.views for each in self.segments for leaf in each.leaves()}
+        leaves = list(whole.leaf_segments())
+        further = [leaf for leaf in leaves if leaf.number not in known]
+        is_whole = len(leaves) == len(known) + len(further)
+        views = sum(leaf.header.views for leaf in further)
+        if not is_whole or views * _FURTHER_SHARE > sum(known.values()):
+            return None
+        return further if filter_.state_of(self.segments) == self.state else None
+
+
+def _find_near(
+    selection: Selection,
+    scan: Callable[[Selection], Iterator[PartViews]],
+    groups: Groups,
     windows: NDArray[np.uint32],
 ) -> NearDurations:
-    """Return the durations of some pages that are in some windows."""
-    batches = _timed_views(selection)
-    return LOOPS.find_near(batches(), _paths_as_groups(paths, size), windows)
+    """Return the durations of the selected views that are in some windows."""
+    return LOOPS.find_near(in_batches(scan(selection)), groups, windows)
 
 
-def _paths_as_groups(paths: NDArray[np.integer[Any]], size: int) -> Groups:
-    """Return paths as groups, of which all are below `size` or that, which stands for none."""
-    group_of = np.full(size + 1, len(paths), np.uint32)
-    group_of[paths] = np.arange(len(paths), dtype=np.uint32)
-    group_of[size] = len(paths)
-    return Groups(group_of, len(paths))
+def _groups_of(numbers: NDArray[np.integer[Any]], size: int) -> Groups:
+    """Return a group of each of some numbers below `size`, or that, which stands for others."""
+    group_of = np.full(size + 1, len(numbers), np.uint32)
+    group_of[numbers] = np.arange(len(numbers), dtype=np.uint32)
+    group_of[size] = len(numbers)
+    return Groups(group_of, len(numbers))
 
 
-def _timed_views(selection: Selection) -> Batches:
-    """Return the selected views with their paths and durations."""
-    filter_ = selection.filter
-
-    def views() -> Iterator[PartViews]:
-        yield from selection.all_part_views(_TIMED_PATHS)
-        for day in durations_by_path(selection):
-            codes = np.repeat(day.codes, day.counts)
-            yield PartViews(0, len(codes), None, codes, duration_ms=day.duration_ms)
-
-    return repeatable(views, filter_)
-
-
-@define(eq=False)
-class _Accumulator:
-    """Sums for the numbers 0 to size - 1. Without `with_durations`, these and bounces are 0."""
-
-    size: int
-    with_durations: bool
-    sums: NDArray[np.int64] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.sums = np.zeros((SUMS, self.size), np.int64)
-
-    def add(self, counters: Counters) -> None:
-        """Add counters by their codes."""
-        codes = counters.codes
-        if not len(codes):
-            return
-        size = int(codes[-1]) + 1
-        # If every code occurs, a slice is faster.
-        where = slice(0, size) if size == len(codes) else codes
-        for row in range(SUMS if self.with_durations else row_numbers.TIMED_VISITORS):
-            self.sums[row][where] += counters.sums[row]
-
-    def add_all(self, scanned: Iterable[PartViews | Counters]) -> None:
-        """Add the counters and the views of parts that a selection has."""
-
-        def views() -> Iterator[PartViews]:
-            for each in scanned:
-                if isinstance(each, Counters):
-                    self.add(each)
-                else:
-                    yield each
-
-        added = LOOPS.tally(in_batches(views()), self.size)
-        self.sums += added
-
-
-def _tally_parts(
-    selection: Selection, dimension: Dimension, *, with_durations: bool
-) -> _Accumulator:
-    apart = selection.apart()
-    if apart is not None:
-        whole, left_out = (
-            _tally_parts(each, dimension, with_durations=with_durations) for each in apart
-        )
-        # Texts may be added in between, which no view of the snapshot has.
-        size = min(whole.sums.shape[1], left_out.sums.shape[1])
-        whole.sums[:, :size] -= left_out.sums[:, :size]
-        return whole
-    size = len(selection.snapshot.texts(dimension))
-    accumulator = _Accumulator(size, with_durations)
-    if selection.filter.matches_all and size <= _KEPT_CODES:
-        selection = _add_cached(selection, dimension, accumulator)
-    wanted = WantedColumns(dimension, flags=True, durations=with_durations)
-    scanned = selection.part_views(wanted, lambda part: part.counters(dimension))
-    accumulator.add_all(scanned)
-    return accumulator
-
-
-def _add_cached(selection: Selection, dimension: Dimension, accumulator: _Accumulator) -> Selection:
-    """Add the sums of the segments that never change and are in the period, which are cached.
-
-    Return the selection without these segments.
-    """
-    whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
-    if len(whole.segments) <= 1:
-        return selection
-
-    def add_up() -> Counters:
-        sums = _Accumulator(accumulator.size, with_durations=True)
-        of_whole = evolve(selection, snapshot=whole)
-        wanted = WantedColumns(dimension, flags=True, durations=True)
-        sums.add_all(of_whole.part_views(wanted, lambda part: part.counters(dimension)))
-        return compact(sums.sums)
-
-    accumulator.add(whole.cached((Tally, dimension), add_up))
-    return evolve(selection, snapshot=others)
+def timed_views(numbers: Integers, duration_ms: Integers) -> PartViews:
+    """Return views of a rollup with their durations, as those of parts."""
+    return PartViews(0, len(duration_ms), None, numbers, duration_ms=duration_ms)
 
 
 def in_batches(views: Iterator[PartViews]) -> Iterator[Batch]:
@@ -303,7 +393,7 @@ def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[
     return sums[:, :size] * mask[:size]
 
 
-def _counters_by_bucket(buckets: Buckets, part: Counted) -> Counters | None:
+def _counters_by_bucket(buckets: Buckets, part: Part) -> Counters | None:
     """Return the counters of views by bucket, if the buckets begin where its slots begin."""
     least_ms, greatest_ms = part.time_bounds
     if not buckets.are_aligned(SLOT_MS, least_ms, greatest_ms):

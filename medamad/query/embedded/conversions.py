@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.domain.goals import Goal
 from medamad.query.buckets import Buckets
-from medamad.query.embedded.aggregate import count_views_of_parts
+from medamad.query.embedded.aggregate import tally_parts
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, GoalsInVisits
@@ -25,6 +25,7 @@ from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import DayGap, Gap, Gaps, Query
 from medamad.query.sums import Amounts, Conversions, ReachedGoals
+from medamad.storage.segments.counters import VIEWS
 from medamad.storage.segments.parts import EventColumns, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -184,7 +185,9 @@ def add_all(
     if not with_times:
         plain = [each for each in pages if each.revenue is None]
         pages = [each for each in pages if each.revenue is not None]
-        views = count_views_of_parts(selection, Dimension.PATH) if plain else np.zeros(0, np.int64)
+        views = np.zeros(0, np.int64)
+        if plain:
+            views = tally_parts(selection, Dimension.PATH, with_durations=False)[VIEWS]
         for each in plain:
             # Texts that are newer than this mask have no views.
             codes = np.flatnonzero(each.reaching[: len(views)])

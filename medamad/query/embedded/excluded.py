@@ -20,7 +20,6 @@ from medamad.domain.dimensions import COMPLETE_MS, VISIT_MS
 from medamad.domain.goals import Definitions, Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection
@@ -58,7 +57,7 @@ from medamad.storage.segments.parts import (
     joined,
     joined_numbers,
 )
-from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
+from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import (
     find_ascending,
@@ -114,8 +113,6 @@ class ExcludedViews:
     """What `left_out` depends on, by the bounds of segments."""
     _masks: dict[int, RowMask | None] = field(factory=dict, init=False)
     """What `left_out` returned of parts, by the first sequence number."""
-    _counted: dict[int, LeftOutViews] = field(factory=dict, init=False)
-    """What `counted` returned of segments, by their numbers."""
 
     def may_match(self, part: Part | Rollup) -> bool:
         """Return whether a part may have views that are left out. Rollups have none of them."""
@@ -143,28 +140,6 @@ class ExcludedViews:
             for each in self.snapshot.rollup_segments
             if each.header.day is not None and self.leaves_out(each.header.day) is left_out
         )
-
-    def counted(self, part: Part) -> LeftOutViews | None:
-        """Return what is left out of a segment, merged or not; None of parts that may change."""
-        if not isinstance(part, OpenSegment | OpenMergedSegment):
-            return None
-        number = part.segment.number
-        if number in self.snapshot.overlays:
-            return None
-        return self._left_out_of(part.segment)
-
-    def counted_together(self, segments: Snapshot) -> LeftOutViews | None:
-        """Return what is left out of segments that never change; None of a single one."""
-        if len(segments.segments) <= 1:
-            return None
-        of_each = [self._left_out_of(each) for each in segments.segments]
-        return LeftOutViews(self, segments, tuple(each.state for each in of_each), of_each)
-
-    def _left_out_of(self, segment: Segment) -> LeftOutViews:
-        if segment.number not in self._counted:
-            alone = self.snapshot.only([segment])
-            self._counted[segment.number] = LeftOutViews(self, alone, self.state_of([segment]))
-        return self._counted[segment.number]
 
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part are left out."""

@@ -1,19 +1,19 @@
 """The number of events by property name, or by property."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
-from medamad.query.embedded.scan import Selection, loose_events
+from medamad.query.embedded.scan import Selection, divide, loose_events
 from medamad.query.embedded.selection import (
     column_filter,
     filter_key,
@@ -105,7 +105,8 @@ def _count_events(
     snapshot, views, cancellation = selection.snapshot, selection.filter, selection.cancellation
     filter_ = EventFilter(snapshot, selection.period, views, without_view, cancellation, excluded)
     loose: list[EventColumns] = []
-    for part in snapshot.parts:
+    among = snapshot if excluded is None else _count_left_out(filter_, excluded, counter)
+    for part in among.parts:
         loose += _count_part(part, filter_, counter)
     # Without a filter on views, counters have those of some segments.
     others = loose_events(snapshot, selection.cancellation)
@@ -142,11 +143,7 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
     if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
         return
     if filter_.period.contains(*bounds):
-        counted = filter_.views.counted(part)
-        if isinstance(counted, LeftOutViews):
-            counts = None if event_codes(part) is None else _counts_of(counted, filter_)
-        else:
-            counts = None if counted is None else part.event_counts()
+        counts = part.event_counts() if filter_.views.matches_all else None
         if counts is not None and counter.add_counts(counts):
             return
     if isinstance(part, MergedSegment):
@@ -163,17 +160,35 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
             yield part.loose
 
 
-def _counts_of(left_out: LeftOutViews, filter_: "EventFilter") -> EventCounts:
-    """Return the counts of the own events of the views that are left out of a segment."""
+def _count_left_out(filter_: "EventFilter", excluded: Exclusions, counter: "_Counter") -> Snapshot:
+    """Count the own events of the views that rules leave out of segments which never change.
 
-    def find() -> EventCounts:
-        size, parts = len(left_out.alone.texts(Dimension.PROPERTY)), left_out.alone.leaves()
-        own = [events for part in parts if (events := filter_.matching_own(part)) is not None]
-        counts, total = LOOPS.count_events(own, CodeTable(np.ones(size, np.bool_)), size)
-        codes = np.flatnonzero(counts)
-        return EventCounts(codes, counts[codes], total)
+    Their counts are cached. Return the snapshot of those for which these are not enough, and all
+    else.
+    """
+    whole, others = divide(
+        filter_.snapshot, filter_.period, lambda header: header.event_time_bounds
+    )
+    rest = []
+    for segment in whole.segments:
+        alone = whole.only([segment])
+        key = (EventCounts, excluded.state_of([segment]))
+        if not (
+            segment.header.has_distinct_names
+            and segment.header.has_counters
+            and counter.add_counts(alone.cached(key, partial(_count_own, alone, filter_)))
+        ):
+            rest.append(segment)
+    return evolve(others, segments=(*others.segments, *rest))
 
-    return left_out.cached(EventCounts, find)
+
+def _count_own(alone: Snapshot, filter_: "EventFilter") -> EventCounts:
+    """Return the counts of the own events of the views of a segment that match."""
+    size = len(alone.texts(Dimension.PROPERTY))
+    own = [events for part in alone.leaves() if (events := filter_.matching_own(part)) is not None]
+    counts, total = LOOPS.count_events(own, CodeTable(np.ones(size, np.bool_)), size)
+    codes = np.flatnonzero(counts)
+    return EventCounts(codes, counts[codes], total)
 
 
 def _count_rollup(rollup: Rollup, selection: Selection, counter: "_Counter") -> bool:

@@ -1,113 +1,16 @@
-"""Exact medians and quartiles of durations, by group of views."""
+"""Windows around the quartiles of durations by group of views, and the durations in them."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.query.sums import Quartiles
-from medamad.storage.segments.format import LOW, Integers, SortedDurations
 
-_NARROW_BITS: Final = 32
-_DURATION_BITS: Final = 32
-_USUAL_BITS: Final = 19
-"""Enough for a duration of almost nine minutes. Few are longer."""
 WINDOWS: Final = 3
 """One around each quartile of a group."""
-
-
-@define(eq=False)
-class GroupedDurations:
-    """Durations of groups 0 to size - 1, sorted all at once; durations of 0 do not count.
-
-    Sorting narrow numbers takes half the time of sorting wide ones. So a group and a duration share
-    32 bits if that is enough for most durations, and longer ones are sorted apart.
-    """
-
-    size: int
-    _short: "_Keys" = field(init=False)
-    _long: "_Keys" = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        group_bits = max(self.size - 1, 1).bit_length()
-        if group_bits + _USUAL_BITS <= _NARROW_BITS:
-            self._short = _Keys(np.uint32, _NARROW_BITS - group_bits)
-        else:
-            self._short = _Keys(np.uint64, _DURATION_BITS)
-        self._long = _Keys(np.uint64, _DURATION_BITS)
-
-    def add(self, groups: Integers, duration_ms: Integers) -> None:
-        """Add durations, in milliseconds below 2**32, with the group of each."""
-        limit = 1 << self._short.bits
-        if limit < 1 << _DURATION_BITS:
-            long = np.flatnonzero(duration_ms >= limit)
-            if len(long):
-                self._long.add(groups.take(long), duration_ms.take(long))
-                duration_ms = duration_ms.copy()
-                duration_ms[long] = 0
-        self._short.add(groups, duration_ms)
-
-    def quartiles(self) -> Quartiles:
-        """Return the quartiles of what was added."""
-        short, long = self._short.sorted(self.size), self._long.sorted(self.size)
-        counts = short.counts + long.counts
-
-        def at(place: NDArray[np.intp]) -> NDArray[np.int64]:
-            beyond = place - short.counts
-            return np.where(
-                beyond < 0, short.at(short.begins + place), long.at(long.begins + beyond)
-            )
-
-        last = np.maximum(counts - 1, 0)
-        places = [last * number // 4 for number in (1, 2, 3)]
-        low_ms = np.stack([at(place) for place in places])
-        high_ms = np.stack([at(np.minimum(place + 1, last)) for place in places])
-        return Quartiles(counts, low_ms, high_ms)
-
-
-@define(eq=False)
-class _Keys:
-    """Numbers that consist of a group and a duration of so many bits."""
-
-    dtype: type[np.unsignedinteger[Any]]
-    bits: int
-    _pieces: list[Integers] = field(factory=list)
-
-    def add(self, groups: Integers, duration_ms: Integers) -> None:
-        keys = groups.astype(self.dtype)
-        keys <<= self.dtype(self.bits)
-        keys |= duration_ms.astype(self.dtype, copy=False)
-        self._pieces.append(keys)
-
-    def sorted(self, size: int) -> "_Sorted":
-        keys = np.concatenate([np.zeros(0, self.dtype), *self._pieces])
-        self._pieces.clear()
-        keys.sort()
-        first = np.arange(size, dtype=np.uint64) << np.uint64(self.bits)
-        # Within a group, those without a duration come first.
-        begins = np.searchsorted(keys, (first | np.uint64(1)).astype(self.dtype))
-        last = (first | np.uint64((1 << self.bits) - 1)).astype(self.dtype)
-        ends = np.searchsorted(keys, last, side="right")
-        return _Sorted(keys, self.bits, begins, ends - begins)
-
-
-@frozen(eq=False)
-class _Sorted:
-    """Sorted keys: the durations of group i are the `counts[i]` keys from `begins[i]`."""
-
-    keys: Integers
-    bits: int
-    begins: NDArray[np.intp]
-    counts: NDArray[np.intp]
-
-    def at(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the durations at some places, and anything for places that are out of bounds."""
-        if not len(self.keys):
-            return np.zeros(len(places), np.int64)
-        keys = self.keys.take(places, mode="clip")
-        return (keys & keys.dtype.type((1 << self.bits) - 1)).astype(np.int64)
 
 
 def windows_around(quartiles: Quartiles) -> NDArray[np.uint32]:
@@ -178,73 +81,3 @@ class NearDurations:
         columns = (self.windows, self.counts, self.begins, self.ends)
         windows, counts, begins, ends = (column.take(groups, axis=0) for column in columns)
         return NearDurations(windows, counts, begins, ends, self.duration_ms)
-
-
-def median(
-    unsorted_ms: Sequence[Integers],
-    ascending: Sequence[SortedDurations] = (),
-    removed_ms: Sequence[Integers] = (),
-    removed: Sequence[SortedDurations] = (),
-) -> int:
-    """Return the median of durations in pieces, unsorted and sorted ones; 0 without any.
-
-    Durations of 0 do not count. There must be none among the sorted ones. Those in `removed_ms` and
-    `removed`, all of which are in the others, do not count either.
-    """
-    # Each piece has the narrowest dtype for its durations.
-    pieces = np.concatenate(unsorted_ms) if unsorted_ms else np.zeros(0, np.uint32)
-    loose = pieces.astype(np.uint32, copy=False)
-    zeros = len(loose) - int(np.count_nonzero(loose))
-    if removed_ms:
-        loose_removed = np.concatenate(removed_ms).astype(np.uint32, copy=False)
-        loose_removed.sort()
-        removed = [*removed, SortedDurations.of(loose_removed[np.searchsorted(loose_removed, 1) :])]
-    count = len(loose) - zeros + sum(map(len, ascending)) - sum(map(len, removed))
-    if not count:
-        return 0
-    lower, upper = (count - 1) // 2, count // 2
-    if ascending or removed:
-        loose.sort()
-        added = [*ascending, SortedDurations.of(loose[zeros:])]
-        counted: _Pieces = [*((1, piece) for piece in added), *((-1, piece) for piece in removed)]
-        low_ms, high_ms = _at(counted, lower, upper)
-    else:
-        loose.partition(zeros + lower)
-        low_ms = int(loose[zeros + lower])
-        high_ms = low_ms if lower == upper else int(loose[zeros + upper :].min())
-    middle, rest = divmod(low_ms + high_ms, 2)
-    return middle + (rest and middle % 2)
-
-
-_Pieces: TypeAlias = Sequence[tuple[Literal[1, -1], SortedDurations]]
-"""Numbers that count, and with -1 others that do not, although they are in those."""
-
-
-def _at(pieces: _Pieces, lower: int, upper: int) -> tuple[int, int]:
-    """Return the numbers at two places, at most one apart, of all numbers sorted together."""
-    starts = np.zeros(max(len(piece.starts) for _, piece in pieces), np.int64)
-    for sign, piece in pieces:
-        starts[: len(piece.starts)] += sign * piece.starts.astype(np.int64)
-        starts[len(piece.starts) :] += sign * len(piece)
-    low_ms = _number_at(pieces, starts, lower)
-    if lower == upper or sum(sign * piece.below(low_ms + 1) for sign, piece in pieces) > upper:
-        return low_ms, low_ms
-    return low_ms, _number_at(pieces, starts, upper)
-
-
-def _number_at(pieces: _Pieces, starts: NDArray[np.int64], place: int) -> int:
-    """Return the number at a place; `starts` counts the numbers below each of the upper halves."""
-    upper = int(np.searchsorted(starts, place, side="right")) - 1
-    halves = [(sign, piece.low_of(upper)) for sign, piece in pieces]
-    place -= int(starts[upper])
-    least, greatest = 0, LOW
-    while least < greatest:
-        middle = (least + greatest) // 2
-        up_to = sum(
-            sign * int(half.searchsorted(half.dtype.type(middle), "right")) for sign, half in halves
-        )
-        if up_to > place:
-            greatest = middle
-        else:
-            least = middle + 1
-    return upper * (LOW + 1) + least

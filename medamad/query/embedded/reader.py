@@ -16,13 +16,12 @@ from medamad.query.embedded.aggregate import quartiles_by_path, tally
 from medamad.query.embedded.conversions import find_conversions
 from medamad.query.embedded.excluded import ExcludedViews
 from medamad.query.embedded.goals import GoalSearch, count_steps
-from medamad.query.embedded.left_out import LeftOutViews
 from medamad.query.embedded.properties import count_properties
 from medamad.query.embedded.rollups import with_single_durations
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.series import series_of, total_of
-from medamad.query.embedded.view_filter import Counted, ViewFilter
+from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
     gaps_without_beginning,
     left_out_of,
@@ -46,7 +45,7 @@ from medamad.query.sums import (
 from medamad.query.visit_reports import entry_pages, exit_pages
 from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.gathered import GatheredViews
-from medamad.storage.segments.parts import enclosing_bounds
+from medamad.storage.segments.parts import Part, enclosing_bounds
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -70,7 +69,7 @@ class EmbeddedSelected(Selected):
         return self.selection.visit_gaps | gaps_without_beginning(self.selection)
 
     def time_bounds(self) -> tuple[int, int]:
-        scanned = list(self.selection.candidates(_time_bounds))
+        scanned = list(self.selection.candidates(lambda part: part.time_bounds))
         found = enclosing_bounds(each for each in scanned if isinstance(each, tuple))
         # To read times is slow, and few parts have views before and after those of all others.
         candidates = [each for each in scanned if not isinstance(each, tuple)]
@@ -156,14 +155,9 @@ class EmbeddedSelected(Selected):
         return count_steps(self.selection, goals)
 
 
-def _time_bounds(counted: Counted) -> tuple[int, int] | None:
-    """Return the bounds of views that are all of a part."""
-    return None if isinstance(counted, LeftOutViews) else counted.time_bounds
-
-
-def _latest_counted_ms(counted: Counted) -> int | None:
+def _latest_counted_ms(part: Part) -> int | None:
     """Return the time of the latest view of a part, None if it was imported."""
-    return None if counted.import_batch else counted.time_bounds[1]
+    return None if part.import_batch else part.time_bounds[1]
 
 
 @frozen(eq=False)

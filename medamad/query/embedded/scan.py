@@ -12,7 +12,6 @@ from medamad.domain.dimensions import SETTLED_MS, Dimension
 from medamad.query.embedded.loops import PartViews, same_number
 from medamad.query.embedded.view_filter import (
     Candidates,
-    Counted,
     PropertyFilter,
     SelectedViews,
     ViewFilter,
@@ -30,7 +29,7 @@ from medamad.storage.segments.parts import (
     enclosing_bounds,
 )
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.snapshot import Snapshot, may_have_visits
 
 T = TypeVar("T")
 _ZERO: Final = same_number(0)
@@ -109,8 +108,11 @@ class Selection:
     """If set, only rollups with (True), or without (False), single durations are selected."""
     gathered: dict[Snapshot, Any] = field(factory=dict)
     """What `visits_in_groups` gathers from a snapshot: the same for all periods of a request."""
+    visits: tuple[int, int] | None = None
+    """Bounds of the numbers of visits: other parts than those that may have views of them count
+    nowhere."""
 
-    def scan(self, whole: Callable[[Counted], T | None]) -> Iterator[SelectedViews | T]:
+    def scan(self, whole: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
         """Return the selected views of each part that has any.
 
         If the selected views of a part have counters, `whole` may return a value of them, which
@@ -122,21 +124,21 @@ class Selection:
             elif (selected := scanned.selected()) is not None:
                 yield selected
 
-    def candidates(self, whole: Callable[[Counted], T | None]) -> Iterator[Candidates | T]:
+    def candidates(self, whole: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
         """Return the same as `scan`, with candidates in the place of selected views."""
-        for scanned in self._scan_all(whole):
+        for scanned in self._scan(self.snapshot.parts, self.filter, whole):
             if not isinstance(scanned, MergedCandidates):
                 yield scanned
 
     def all_candidates(self) -> Iterator[Candidates]:
         """Return the candidates of each part that may have selected views."""
-        return self.candidates(_no_value)
+        return self.candidates(no_value)
 
     def part_views(
-        self, wanted: WantedColumns, whole: Callable[[Counted], T | None]
+        self, wanted: WantedColumns, whole: Callable[[Part], T | None]
     ) -> Iterator[PartViews | T]:
         """Return the same as `candidates`, as views of parts."""
-        for scanned in self._scan_all(whole, with_merged=True):
+        for scanned in self._scan(self.snapshot.parts, self.filter, whole, with_merged=True):
             if isinstance(scanned, Candidates):
                 yield scanned.views(*wanted.of(scanned.part))
             elif isinstance(scanned, MergedCandidates):
@@ -146,18 +148,17 @@ class Selection:
 
     def all_part_views(self, wanted: WantedColumns) -> Iterator[PartViews]:
         """Return the views of each part that may have selected ones."""
-        return self.part_views(wanted, _no_value)
+        return self.part_views(wanted, no_value)
 
     def views(self) -> Iterator[SelectedViews]:
         """Return the selected views of each part that has any."""
-        return self.scan(_no_value)
+        return self.scan(no_value)
 
-    def parts_in_period(self) -> Iterator[ViewColumns]:
-        """Return each part, none of them merged, that may have views in the period."""
-        for part in leaves(self.snapshot.parts):
+    def parts(self) -> Iterator[ViewColumns]:
+        """Return each part, none of them merged, that may have views of the visits."""
+        for part in self.snapshot.leaves(self.visits):
             self.cancellation.check()
-            if self._is_in_period(part):
-                yield part
+            yield part
 
     def rollups(self, value_of: Callable[[Rollup], T | None]) -> Iterator[tuple[Rollup, T | None]]:
         """Return each rollup that may have selected views, with a value of it.
@@ -282,25 +283,21 @@ class Selection:
         """Return the selection without the filter on a dimension."""
         return evolve(self, filter=self.filter.without(dimension))
 
-    def _scan_all(
-        self, whole: Callable[[Counted], T | None], *, with_merged: bool = False
-    ) -> Iterator[Candidates | MergedCandidates | T]:
-        """Scan all parts; with one value of segments together, if `whole` has it."""
-        snapshot, visits = self.snapshot, self.filter.only_visits
-        if visits is not None:
-            segments, others = divide(snapshot, self.period, lambda header: header.time_bounds)
-            together = visits.counted_together(segments)
-            value = None if together is None else whole(together)
-            if value is not None:
-                yield value
-                snapshot = others
-        yield from self._scan(snapshot.parts, self.filter, whole, with_merged=with_merged)
+    def settled(self) -> "tuple[Snapshot, Selection] | None":
+        """Return segments that never change and are in the period, and the selection of all else.
+
+        None if there are none, or something else than `ViewFilter.state_of` decides what matches.
+        """
+        if not self.filter.is_settled:
+            return None
+        whole, others = divide(self.snapshot, self.period, lambda header: header.time_bounds)
+        return (whole, evolve(self, snapshot=others)) if whole.segments else None
 
     def _scan(
         self,
         parts: Iterable[Part],
         filter_: ViewFilter,
-        whole: Callable[[Counted], T | None],
+        whole: Callable[[Part], T | None],
         *,
         with_merged: bool = False,
     ) -> Iterator[Candidates | MergedCandidates | T]:
@@ -309,12 +306,13 @@ class Selection:
             least_ms, greatest_ms = part.time_bounds
             if least_ms > greatest_ms or self.period.is_outside(least_ms, greatest_ms):
                 continue
+            if not may_have_visits(part, self.visits):
+                continue
             remaining = filter_.remaining(part)
             if remaining is None:
                 continue
             if self.period.contains(least_ms, greatest_ms):
-                counted = remaining.counted(part)
-                value = None if counted is None else whole(counted)
+                value = whole(part) if remaining.matches_all else None
                 if value is not None:
                     yield value
                     continue
@@ -340,7 +338,7 @@ def damaged_days(snapshot: Snapshot, period: Period) -> Gaps:
     )
 
 
-def _no_value(_counted: Counted) -> None:
+def no_value(_part: Part) -> None:
     """Return no value of views."""
 
 

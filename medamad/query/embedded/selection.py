@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
-from typing import Self
 
 import numpy as np
 from attrs import evolve, frozen
@@ -42,7 +41,7 @@ from medamad.query.filters import (
 )
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
-from medamad.storage.segments.parts import MergedSegment, Numbers, Part, ViewColumns
+from medamad.storage.segments.parts import Numbers, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 
@@ -113,19 +112,21 @@ def matching_visits(
         code_masks(snapshot.texts, query, sources, cancellation, fields)
         for fields in (ENTRY_FIELDS, EXIT_FIELDS)
     )
-    search = _VisitSearch.during(snapshot, query.period, cancellation)
+    bounds = _bounds_of_visits(snapshot, query.period, cancellation)
     exiting = next(iter(exits.values()), None)
     goals = GoalSearch.of(query.goals, snapshot.texts, cancellation, snapshot)
 
     def find_views(among: Selection) -> Iterator[Candidates]:
-        here = evolve(search, snapshot=among.snapshot)
-        if entries:
-            return here.begins(ViewFilter(entries))
-        if exits:
-            return here.views(ViewFilter(exits))
-        if query.goals:
+        filter_ = ViewFilter(entries or exits)
+        here = evolve(among, filter=filter_, visits=bounds)
+        if not entries and exits:
+            return here.all_candidates()
+        if not entries and query.goals:
             return goals.reaching_first(here.parts())
-        return here.begins(ViewFilter({}))
+        return (
+            Candidates(each.part, each.window, partial(_begins, each.part, filter_))
+            for each in here.all_candidates()
+        )
 
     key = filter_key(query, sources, VISIT_FIELDS)
     # All visits that are found by the only goal have reached it.
@@ -146,10 +147,10 @@ def whole_visits(selection: Selection) -> FoundVisits:
     if isinstance(visits := selection.filter.only_visits, FoundVisits):
         return visits
     snapshot, cancellation = selection.snapshot, selection.cancellation
-    search = _VisitSearch.during(snapshot, selection.period, cancellation)
+    bounds = _bounds_of_visits(snapshot, selection.period, cancellation)
 
     def find_views(among: Selection) -> Iterator[Candidates]:
-        return evolve(search, snapshot=among.snapshot).views(selection.filter)
+        return evolve(among, filter=selection.filter, visits=bounds).all_candidates()
 
     return FoundVisits(
         snapshot,
@@ -237,67 +238,25 @@ class _Behaviour:
         return mask
 
 
-@frozen(eq=False)
-class _VisitSearch:
-    """Looks for visits with numbers from `first` to `last`, and may find others besides."""
-
-    snapshot: Snapshot
-    cancellation: Cancellation
-    first: int
-    last: int
-
-    @classmethod
-    def during(cls, snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Self:
-        """Return the search for the visits that have views or events in a period."""
-        views = [
-            int(events.view[is_in].min())
-            for events in loose_events(snapshot, cancellation)
-            if (is_in := (events.view > 0) & period.mask(events.time_ms)).any()
-        ]
-        first_view = min(views, default=1 << 62)
-        parts = [
-            part
-            for part in leaves(snapshot.parts)
-            if part.first_visit
-            and (
-                part.sequence_bounds[1] >= first_view
-                or not period.is_outside(*part.time_bounds)
-                or not period.is_outside(*part.event_time_bounds)
-            )
-        ]
-        first = min((part.first_visit for part in parts), default=1)
-        last = max((part.sequence_bounds[1] for part in parts), default=0)
-        return cls(snapshot, cancellation, first, last)
-
-    def views(self, filter_: ViewFilter) -> Iterator[Candidates]:
-        """Return the views that match a filter, part by part."""
-        for part, remaining in self._parts(self.snapshot.parts, filter_):
-            yield remaining.candidates(part, ALWAYS, self.snapshot)
-
-    def begins(self, filter_: ViewFilter) -> Iterator[Candidates]:
-        """Return the views that match codes and begin a visit, part by part."""
-        for part, remaining in self._parts(self.snapshot.parts, filter_):
-            yield Candidates(part, slice(0, len(part)), partial(_begins, part, remaining))
-
-    def parts(self) -> Iterator[ViewColumns]:
-        """Return the parts that may have views of the visits."""
-        for part in self.snapshot.leaves((self.first, self.last)):
-            self.cancellation.check()
-            yield part
-
-    def _parts(
-        self, parts: Iterable[Part], filter_: ViewFilter
-    ) -> Iterator[tuple[ViewColumns, ViewFilter]]:
-        """Return the parts that may have matching views, and what must still be compared."""
-        for part in parts:
-            self.cancellation.check()
-            may_have_visits = 0 < part.first_visit <= self.last
-            if not may_have_visits or part.sequence_bounds[1] < self.first:
-                continue
-            remaining = filter_.remaining(part)
-            if remaining is None:
-                continue
-            if isinstance(part, MergedSegment):
-                yield from self._parts(part.members, remaining)
-            else:
-                yield part, remaining
+def _bounds_of_visits(
+    snapshot: Snapshot, period: Period, cancellation: Cancellation
+) -> tuple[int, int]:
+    """Return bounds of the numbers of the visits that have views or events in a period."""
+    views = [
+        int(events.view[is_in].min())
+        for events in loose_events(snapshot, cancellation)
+        if (is_in := (events.view > 0) & period.mask(events.time_ms)).any()
+    ]
+    first_view = min(views, default=1 << 62)
+    parts = [
+        part
+        for part in leaves(snapshot.parts)
+        if part.first_visit
+        and (
+            part.sequence_bounds[1] >= first_view
+            or not period.is_outside(*part.time_bounds)
+            or not period.is_outside(*part.event_time_bounds)
+        )
+    ]
+    first = min((part.first_visit for part in parts), default=1)
+    return first, max((part.sequence_bounds[1] for part in parts), default=0)

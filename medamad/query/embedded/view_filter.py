@@ -13,7 +13,6 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
-from medamad.storage.segments.counters import Counters
 from medamad.storage.segments.format import HOSTING, Integers, Segment
 from medamad.storage.segments.parts import Codes, EventColumns, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
@@ -152,24 +151,6 @@ class ColumnFilter:
         return mask
 
 
-class Counted(Protocol):
-    """Views of which there are counters: those of a part, or what rules leave out of a segment."""
-
-    @property
-    def import_batch(self) -> int:
-        """The number of the import batch that all of it came with, or 0."""
-
-    @property
-    def time_bounds(self) -> tuple[int, int]:
-        """Bounds of their times, Unix milliseconds."""
-
-    def counters(self, dimension: Dimension) -> Counters | None:
-        """Return the sums of the views by the codes of a dimension, or None to scan for them."""
-
-    def slots(self) -> Counters | None:
-        """Return the sums of the views by slots of SLOT_MS, or None to scan for them."""
-
-
 class VisitFilter(Protocol):
     """Matches the views of some visits."""
 
@@ -179,11 +160,8 @@ class VisitFilter(Protocol):
     def mask(self, part: ViewColumns) -> RowMask:
         """Return which views of a part match."""
 
-    def counted(self, part: Part) -> Counted | None:
-        """Return the views of a part that match with their counters, None to look at each."""
-
-    def counted_together(self, segments: Snapshot) -> Counted | None:
-        """Return the same of segments that never change, None to look at each of them."""
+    def state_of(self, segments: Iterable[Segment]) -> Hashable:
+        """Return what decides which views of segments match, None if that may change."""
 
 
 class Exclusions(VisitFilter, Protocol):
@@ -195,9 +173,6 @@ class Exclusions(VisitFilter, Protocol):
 
     def left_out(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
-
-    def state_of(self, segments: Iterable[Segment]) -> Hashable:
-        """Return what depends on the views of segments that are left out, and on no others."""
 
     def applies_to(self, rollup: Rollup) -> bool:
         """Return whether a rule may be about the day of a rollup, which has what it leaves out."""
@@ -249,16 +224,18 @@ class ViewFilter:
         filters = (self.properties, self.visits, self.columns)
         return [each for each in filters if each is not None]
 
-    def counted(self, part: Part) -> Counted | None:
-        """Return the views of a part that match with their counters, None to look at each."""
-        visits = self.only_visits
-        if visits is not None:
-            return visits.counted(part)
-        return part if self.matches_all else None
-
     def state_of(self, segments: Iterable[Segment]) -> Hashable:
-        """Return what depends on the views of segments that rules leave out; None without rules."""
-        return None if self.excluded is None else self.excluded.state_of(segments)
+        """Return what decides which views of segments match, but for the filters of a query.
+
+        None if there are no rules, or for filters of a query on visits.
+        """
+        decide = self.visits or self.excluded
+        return None if decide is None else decide.state_of(segments)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `state_of` alone decides which views of segments match."""
+        return self.matches_all or (self.only_visits is not None and self.state_of(()) is not None)
 
     @property
     def only_visits(self) -> VisitFilter | None:

@@ -411,11 +411,8 @@ class FoundVisits:
         found = LOOPS.mask_visits(part.visits().offsets, own)
         return found.with_rows(rows) if len(rows) else found
 
-    def counted(self, _part: Part) -> None:
-        """Return None: no segment has counters of them."""
-
-    def counted_together(self, _segments: Snapshot) -> None:
-        """Return None, too."""
+    def state_of(self, _segments: Iterable[Segment]) -> None:
+        """Return None: what visits match is found anew by each request."""
 
     def _complete(self) -> None:
         if not self._is_complete:

@@ -383,7 +383,7 @@ EMPTY = Snapshot(texts=_NoTexts())
 """The snapshot of a website that has no hits."""
 
 
-def may_have_visits(part: SegmentHeader | ViewColumns, visits: tuple[int, int] | None) -> bool:
+def may_have_visits(part: SegmentHeader | Part, visits: tuple[int, int] | None) -> bool:
     """Return whether a part may have views of visits with numbers in some bounds."""
     if visits is None:
         return True
