@@ -128,7 +128,7 @@ def test_imports_go_downwards(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "query").glob("*.py")), ids=name_of)
 def test_what_a_statistic_means_knows_no_engine(path: Path) -> None:
-    engine = ("medamad.query.embedded", "medamad.storage.segments")
+    engine = ("medamad.query.embedded", "medamad.query.clickhouse", "medamad.storage.segments")
     assert not [name for name in imports_of(path) if name.startswith(engine)]
 
 

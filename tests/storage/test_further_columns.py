@@ -15,7 +15,7 @@ _PACKAGE = Path(medamad.__file__).parent
 _LINES = {
     dimensions.__name__: {
         "class ViewNumber": "    SCROLLED = (36, 2)",
-        "class ViewFlag": "    PRINTED = 16",
+        "class ViewFlag": "    PRINTED = 32",
     },
     hits.__name__: {
         "class StoredView": "    scrolled: int = 0\n    printed: bool = False",

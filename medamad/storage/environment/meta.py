@@ -22,7 +22,7 @@ from medamad.storage.errors import Damaged, WrongFormat
 T = TypeVar("T")
 
 FORMAT: Final = 13
-"""Format numbers only count up. `medamad.storage.migrations` has a module for each."""
+"""Format numbers only count up. `medamad.storage.migrations` brings earlier ones up to date."""
 FIRST_FORMAT: Final = 10
 """The earliest format that is brought up to date."""
 META: Final = b"meta"
@@ -34,8 +34,9 @@ STORE_ID: Final = b"store-id"
 INDEXED_BEACONS: Final = b"indexed-beacons"
 """The sequence number up to which the beacons of views are in the index on disk."""
 MARKS: Final = b"cluster-marks"
-HIDDEN_BATCHES: Final = b"hidden-batches"
 """How far a cluster has what is stored; see `medamad.storage.spool`."""
+HIDDEN_BATCHES: Final = b"hidden-batches"
+"""Batches that are hidden in a cluster; see `medamad.storage.spool`."""
 ROLE: Final = b"cluster-role"
 """Which collector of a cluster this is; see `medamad.storage.shared_settings`."""
 TRUSTED_TIME: Final = b"trusted-time"

@@ -1,9 +1,9 @@
 """Bring the store of an earlier build up to date, one format after the other.
 
-A module for each format turns a store of the one before into it. It writes in transactions of its
-own, each of which leaves a store of the earlier format that can be read, and that the same module
-can go on with: only the last transaction states the new format. So a kill, or a full disk, costs
-nothing but the time. Hits are taken once all is done.
+A module turns a store of an earlier format into the next, or the one after. It writes in
+transactions of its own, each of which leaves a store of the earlier format that can be read, and
+that the same module can go on with: only the last transaction states the new format. So a kill, or
+a full disk, costs nothing but the time. Hits are taken once all is done.
 
 Before the first one begins, the disk has to have room for all: without, the build that wrote the
 store can still serve it.
