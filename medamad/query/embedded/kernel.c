@@ -652,7 +652,8 @@ void medamad_mask_visits(const column *offsets, int64_t size, const uint64_t *ch
 
 /* The visits of a part that begin in the rows of a mask, and what they are added up by: codes of views,
    and numbers of visits. With spans, it is the last view of a visit that has its code, which is so many
-   rows after the first. With neither spans nor numbers, a mask may have any views. */
+   rows after the first. With neither spans nor numbers, a mask may have any views. Without a mask and
+   offsets, each row is a visit. */
 typedef struct {
     int64_t size, chosen;
     column offsets, codes, spans;
@@ -722,8 +723,11 @@ void medamad_sum_visits(const int64_t *parts, int64_t part_count, int64_t added_
         int is_numbered = added_count || part->spans.address;
         int64_t n = 0, number = 0;
         for (int64_t first = 0; first < part->size; first += 64) {
-            uint64_t begun = is_numbered ? begun_in(part->offsets, first, part->size) : 0;
-            for (uint64_t word = chosen[first / 64]; word; word &= word - 1) {
+            uint64_t begun = UINT64_MAX;
+            uint64_t word = part->size - first < 64 ? begun >> (64 - (part->size - first)) : begun;
+            if (chosen) word = chosen[first / 64];
+            if (is_numbered && chosen) begun = begun_in(part->offsets, first, part->size);
+            for (; word; word &= word - 1) {
                 if (is_numbered)
                     index[n] = number + __builtin_popcountll(begun & ((word & -word) - 1));
                 rows[n++] = first + __builtin_ctzll(word);
@@ -874,40 +878,6 @@ void medamad_count_beside(const beside *parts, int64_t part_count, int64_t step,
         for (int64_t first = part->views.begin; first < part->views.end; first += BLOCK) {
             block found = block_at(&part->views, first, rows);
             count_beside(part, found, step, begun, ranks, counts, size);
-        }
-    }
-}
-
-#define WIDEN(TYPE)                                                                                \
-    for (int64_t i = 0; i < n; i++) out[i] = ((const TYPE *)at(of, first))[i]
-
-static void widen(column of, int64_t first, int64_t n, uint64_t *restrict out) {
-    switch (of.width) {
-        case 1: WIDEN(uint8_t); break;
-        case 2: WIDEN(number16); break;
-        case 4: WIDEN(number32); break;
-        default: WIDEN(number64);
-    }
-}
-
-/* For each of n rows, add 1 to the first of the sums of its code, and to each of the others the
-   number in another column. The codes are the first column, and the sums begin with those of the
-   least code, of which there are size; one more row of sums takes what is beyond. */
-void medamad_add_by_code(const int64_t *columns, int64_t column_count, int64_t n, int64_t least,
-                         int64_t size, int64_t *restrict sums) {
-    uint64_t codes[BLOCK], added[BLOCK];
-    const column *from = (const column *)columns;
-    for (int64_t first = 0; first < n; first += BLOCK) {
-        int64_t count = in_block(first, n);
-        widen(from[0], first, count, codes);
-        for (int64_t i = 0; i < count; i++) {
-            uint64_t place = codes[i] - (uint64_t)least;
-            codes[i] = (place < (uint64_t)size ? place : (uint64_t)size) * (uint64_t)column_count;
-            sums[codes[i]]++;
-        }
-        for (int64_t k = 1; k < column_count; k++) {
-            widen(from[k], first, count, added);
-            for (int64_t i = 0; i < count; i++) sums[codes[i] + (uint64_t)k] += (int64_t)added[i];
         }
     }
 }

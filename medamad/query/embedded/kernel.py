@@ -120,7 +120,6 @@ class Loops:
             (library.medamad_sum_visits, None, *parts, number, number, array),
             (library.medamad_count_goals, None, *parts, number, *(array,) * 3),
             (library.medamad_count_beside, None, *parts, number, number, *(array,) * 3),
-            (library.medamad_add_by_code, None, array, *(number,) * 4, array),
             (library.medamad_mark_views, None, array, number, array, array, number),
             (library.medamad_count_events, None, *parts, array, number, array),
             (library.medamad_count_durations, None, *of_groups, array),
@@ -269,23 +268,6 @@ class Loops:
             self._library.medamad_count_beside(*given[:-1], begun, ranks, given[-1])
 
         return self._add_up(count, [parts], (size + 1,), step, size)
-
-    def add_by_code(
-        self,
-        codes: NDArray[Any],
-        columns: Sequence[NDArray[Any]],
-        least: int,
-        sums: NDArray[np.int64],
-    ) -> None:
-        """Add rows to the sums of their codes: 1, and what each column has.
-
-        `sums`, shape (k + 1, 1 + columns), has those of the codes from `least` on, and may be used
-        for anything in its last row.
-        """
-        described = b"".join(map(describe_column, (codes, *columns)))
-        self._library.medamad_add_by_code(
-            described, 1 + len(columns), len(codes), least, len(sums) - 1, sums
-        )
 
     def mark_views(
         self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask

@@ -281,23 +281,24 @@ class VisitsToSum:
     They begin in the rows `chosen`. `codes` has a number for each view, shape (n,), of which the
     first view of each visit counts, or with `spans` the one that is so many rows after it. `added`
     are columns of all visits that begin in the part, as `spans` is. With neither, `chosen` may have
-    any views, each of which counts.
+    any views, each of which counts. Without `offsets` and `chosen`, each row is one of the visits.
     """
 
-    offsets: Integers
-    chosen: RowMask
+    offsets: Integers | None
+    chosen: RowMask | None
     codes: Integers
     spans: Integers | None = None
     added: Sequence[NDArray[Any]] = ()
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return len(self.codes if self.offsets is None else self.offsets)
 
     @property
     def described(self) -> bytes:
         """The `visits` of kernel.c."""
         columns = (self.offsets, self.codes, self.spans, *self.added)
-        described = _ROWS.pack(len(self), self.chosen.address)
+        chosen = 0 if self.chosen is None else self.chosen.address
+        described = _ROWS.pack(len(self), chosen)
         return described + b"".join(map(describe_column, columns))
 
 

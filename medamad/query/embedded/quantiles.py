@@ -67,15 +67,6 @@ class NearDurations:
         columns = (self.windows, self.counts, self.begins, self.ends, self.duration_ms)
         return sum(column.nbytes for column in columns)
 
-    def keys(self) -> NDArray[np.uint64]:
-        """Return the durations in windows as in `of`."""
-        begins = self.begins.reshape(-1).astype(np.intp)
-        sizes = self.ends.reshape(-1) - begins
-        windows = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
-        places = np.arange(len(windows)) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
-        keys: NDArray[np.uint64] = (windows << np.uint64(32)) | self.duration_ms[places]
-        return keys
-
     def take(self, groups: NDArray[np.integer[Any]]) -> "NearDurations":
         """Return those of some groups, in that order."""
         columns = (self.windows, self.counts, self.begins, self.ends)

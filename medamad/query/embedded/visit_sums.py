@@ -349,10 +349,9 @@ def _sum_rows(pieces: Sequence[Rows]) -> VisitSums:
         different, places = np.unique(np.concatenate(codes), return_inverse=True)
         pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
         least, size = 0, len(different)
-    sums = np.zeros((size + 1, 1 + len(pieces[0][1])), np.int64)
-    for codes_of_piece, columns_of_piece in pieces:
-        LOOPS.add_by_code(codes_of_piece, columns_of_piece, least, sums)
-    used = np.flatnonzero(sums[:-1, 0])
+    parts = [VisitsToSum(None, None, each - least, added=columns) for each, columns in pieces]
+    sums = LOOPS.sum_visits(parts, len(pieces[0][1]), size)
+    used = np.flatnonzero(sums[:, 0])
     found = used + least if different is None else different[used].astype(np.int64)
     return VisitSums(found, sums[used].T)
 
