@@ -242,7 +242,7 @@ def _add_parts(
         if period.is_outside(*part.time_bounds) and period.is_outside(*part.event_time_bounds):
             continue
         rows = [search.views_in(part, place).astype(np.intp) for place in range(len(goals))]
-        is_selected = selection.filter.mask_of(part, np.concatenate(rows))
+        is_selected = selection.filter.mask_of(part, np.concatenate(rows), selection.snapshot)
         _add_part(
             part,
             np.split(is_selected, np.cumsum([len(each) for each in rows[:-1]])),

@@ -291,11 +291,7 @@ class ExcludedViews:
 
     def _matches(self, place: int, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
         """Return which of some views of a part match the filters of a rule."""
-        filter_ = self._select(place).filter
-        if len(rows) < len(part):
-            return filter_.mask_of(part, rows)
-        found = filter_.mask(part, self.snapshot)
-        return np.ones(len(part), np.bool_) if found is None else found.unpacked()
+        return self._select(place).filter.mask_of(part, rows, self.snapshot)
 
     def _select(self, place: int) -> Selection:
         if place not in self._selections:

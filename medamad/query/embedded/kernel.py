@@ -304,18 +304,13 @@ class Loops:
         They are counted in a few dozen buckets of each group, and only those are collected that are
         in the bucket of a quartile.
         """
-        library = self._library
+        library, last = self._library, len(groups.of) - 1
         # By halves, as the helper divides the batches.
         counts_of_halves = np.zeros((2, (groups.count + 1) * _BUCKETS), np.uint32)
 
         def count(half: int, batch: Batch) -> None:
-            parts = _described(batch)
             library.medamad_count_durations(
-                parts,
-                len(batch),
-                groups.of,
-                len(groups.of) - 1,
-                counts_of_halves[half],
+                _described(batch), len(batch), groups.of, last, counts_of_halves[half]
             )
 
         for batch in batches():
@@ -333,18 +328,8 @@ class Loops:
         places[1, slots[used]] += counts_of_halves[0, used]
 
         def collect(half: int, batch: Batch) -> None:
-            parts = _described(batch)
-            library.medamad_collect_durations(
-                parts,
-                len(batch),
-                groups.of,
-                len(groups.of) - 1,
-                wanted,
-                slots,
-                places[half],
-                durations,
-                end,
-            )
+            to = (wanted, slots, places[half], durations, end)
+            library.medamad_collect_durations(_described(batch), len(batch), groups.of, last, *to)
 
         for batch in batches():
             self._helper.do_halves(collect, batch)
@@ -369,19 +354,11 @@ class Loops:
         pieces: list[NDArray[np.uint64]] = []
 
         def find(half: int, batch: Batch) -> None:
-            parts = _described(batch)
             # Memory that is not written to is not taken.
-            size = sum(map(len, batch))
-            found = np.empty(size * WINDOWS, np.uint64)
+            found = np.empty(sum(map(len, batch)) * WINDOWS, np.uint64)
+            to = (of_groups, groups.count, counts[half], found)
             count = self._library.medamad_find_near(
-                parts,
-                len(batch),
-                groups.of,
-                len(groups.of) - 1,
-                of_groups,
-                groups.count,
-                counts[half],
-                found,
+                _described(batch), len(batch), groups.of, len(groups.of) - 1, *to
             )
             pieces.append(found[:count].copy())
 

@@ -420,7 +420,7 @@ class EventFilter:
         is_found = np.zeros(len(events), np.bool_)
         for part, rows, of_rows in self._views_of(events):
             is_found[rows] = True
-            mask[rows] = self.views.mask_of(part, of_rows)
+            mask[rows] = self.views.mask_of(part, of_rows, self.snapshot)
         is_gone, gaps = self._views_gone(events, is_found)
         if self.views.matches_all_included:
             gaps = set()

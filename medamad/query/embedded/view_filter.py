@@ -117,10 +117,6 @@ class PropertyFilter:
         begin, end = np.searchsorted(self.loose_views, np.array((first, last + 1), np.uint64))
         return find_views(part, self.loose_views[begin:end])[1] if begin < end else _NO_ROWS
 
-    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
-        """Return which of some views of a part match."""
-        return self.own(part).with_rows(self.loose(part)).of(rows)
-
 
 @frozen(eq=False)
 class ColumnFilter:
@@ -139,13 +135,9 @@ class ColumnFilter:
 
     def mask(self, part: ViewColumns) -> Mask:
         """Return which views of a part match, shape (n,)."""
-        return self.mask_of(part, slice(None))
-
-    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp] | slice) -> Mask:
-        """Return which of some views of a part match."""
-        masks = [(part.flags[rows] & HOSTING > 0) == each for each in self.hosting]
+        masks = [(part.flags & HOSTING > 0) == each for each in self.hosting]
         if self.durations_ms is not None:
-            duration_ms = part.duration_ms[rows]
+            duration_ms = part.duration_ms
             masks += [self.durations_ms.mask(duration_ms), duration_ms > 0]
         mask: Mask = np.logical_and.reduce(masks)
         return mask
@@ -299,19 +291,10 @@ class ViewFilter:
             mask &= matching_codes.take(part.codes(dimension)[rows])
         return mask
 
-    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
-        """Return which of some views of a part match, which is fast for few of them."""
-        mask = self._codes_match(part, rows)
-        if self.properties is not None:
-            mask &= self.properties.mask_of(part, rows)
-        if self.visits is not None:
-            mask &= self.visits.mask(part).of(rows)
-        if self.columns is not None:
-            mask &= self.columns.mask_of(part, rows)
-        left_out = None if self.excluded is None else self.excluded.left_out(part)
-        if left_out is not None:
-            mask &= ~left_out.of(rows)
-        return mask
+    def mask_of(self, part: ViewColumns, rows: NDArray[np.intp], snapshot: Snapshot) -> Mask:
+        """Return which of some views of a part of a snapshot match."""
+        mask = self.mask(part, snapshot)
+        return np.ones(len(rows), np.bool_) if mask is None else mask.of(rows)
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
         """Return what must still be compared view by view, or None if no view can match."""
