@@ -1,6 +1,6 @@
 """The number of events by property name, or by property."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -13,18 +13,13 @@ from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
-from medamad.query.embedded.scan import Selection, divide, loose_events
-from medamad.query.embedded.selection import (
-    column_filter,
-    filter_key,
-    matching_visits,
-    select,
-)
+from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
+from medamad.query.embedded.selection import select
 from medamad.query.embedded.view_filter import Exclusions, ViewFilter, event_codes
 from medamad.query.embedded.visit_groups import left_out_of, visits_in_groups
-from medamad.query.filters import Mask, code_masks, matches_without_view, property_mask, text_pieces
+from medamad.query.filters import Mask, matches_without_view, property_mask, text_pieces
 from medamad.query.period import Period
-from medamad.query.request import Cancellation, DayGap, Gap, Gaps, Query
+from medamad.query.request import PROPERTY_FIELDS, Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.sums import PropertyCounts
 from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import (
@@ -61,59 +56,41 @@ def count_properties(
     excluded do not count.
     """
     labels = _Labels.of(snapshot.texts, query, cancellation, by_value=by_value)
-    views = ViewFilter(
-        code_masks(snapshot.texts, query, sources, cancellation),
-        visits=matching_visits(snapshot, query, sources, cancellation),
-        key=filter_key(query, sources),
-        columns=column_filter(query),
-        excluded=excluded,
-    )
-    selection = Selection(snapshot, query.period, views, cancellation)
-    whole, left_out = selection.apart() or (selection, None)
-    counter, gaps = _Counter(labels), left_out_of(selection)
-    gaps |= _count_events(whole, counter, without_view=matches_without_view(query))
+    # Filters on properties are about the events, not about others of their views.
+    filters = tuple(each for each in query.filters if each.field not in PROPERTY_FIELDS)
+    of_views = select(snapshot, evolve(query, filters=filters), sources, cancellation, excluded)
+    without_view = matches_without_view(query)
+    filter_ = EventFilter(snapshot, query.period, of_views.filter, without_view, cancellation)
+    counter = _Counter(labels)
+    gaps = left_out_of(of_views) | Gaps(_count_parts(filter_, counter))
     for rollup in snapshot.rollups:
         cancellation.check()
-        if not _count_rollup(rollup, whole, counter):
+        if not _count_rollup(rollup, filter_, counter):
             gaps |= Gaps({(Gap.FIGURES, rollup.day)})
     events, total = counter.result()
-    if left_out is not None:
-        of_left_out = _Counter(labels)
-        _count_events(left_out, of_left_out, without_view=False, excluded=excluded)
-        events_left_out, total_left_out = of_left_out.result()
-        events, total = events - events_left_out, total - total_left_out
     visits = None
     if query.with_visits:
-        selection = select(snapshot, query, sources, cancellation, excluded)
-        visits = _visits_by_label(selection, labels)
-        gaps |= selection.visit_gaps
+        selected = select(snapshot, query, sources, cancellation, excluded)
+        visits = _visits_by_label(selected, labels)
+        gaps |= selected.visit_gaps
     return PropertyCounts(labels.texts, events, visits, total, gaps)
 
 
-def _count_events(
-    selection: Selection,
-    counter: "_Counter",
-    *,
-    without_view: bool,
-    excluded: Exclusions | None = None,
-) -> Gaps:
-    """Count the events of the selected views and, `without_view`, those of none; return the gaps.
-
-    Without those of rollups. If what is `excluded` is selected, events without a view that are
-    count, too.
-    """
-    snapshot, views, cancellation = selection.snapshot, selection.filter, selection.cancellation
-    filter_ = EventFilter(snapshot, selection.period, views, without_view, cancellation, excluded)
+def _count_parts(filter_: "EventFilter", counter: "_Counter") -> set[DayGap]:
+    """Count the events that match but for those of rollups; return the gaps."""
+    snapshot, views = filter_.snapshot, filter_.views
+    remaining = snapshot
+    if views.matches_all_included and views.excluded is not None:
+        remaining = _count_included(filter_, views.excluded, counter)
     loose: list[EventColumns] = []
-    among = snapshot if excluded is None else _count_left_out(filter_, excluded, counter)
-    for part in among.parts:
+    for part in remaining.parts:
         loose += _count_part(part, filter_, counter)
     # Without a filter on views, counters have those of some segments.
-    others = loose_events(snapshot, selection.cancellation)
+    others = loose_events(snapshot, filter_.cancellation)
     loose += snapshot.events if views.matches_all else others
     selected, gaps = filter_.loose(loose, counter.labels.mask)
     counter.add(selected, None, has_distinct_names=False)
-    return Gaps(gaps)
+    return gaps
 
 
 def _visits_by_label(selection: Selection, labels: "_Labels") -> NDArray[np.int64]:
@@ -150,9 +127,9 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
         for member in part.members:
             yield from _count_part(member, filter_, counter)
     else:
-        has_distinct_names = event_codes(part) is not None
-        matching = filter_.matching_own(part) if has_distinct_names else None
+        matching = filter_.matching_own(part)
         if matching is None:
+            has_distinct_names = event_codes(part) is not None
             counter.add(part.own, filter_.own(part), has_distinct_names=has_distinct_names)
         else:
             counter.add_own(matching)
@@ -160,8 +137,8 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
             yield part.loose
 
 
-def _count_left_out(filter_: "EventFilter", excluded: Exclusions, counter: "_Counter") -> Snapshot:
-    """Count the own events of the views that rules leave out of segments which never change.
+def _count_included(filter_: "EventFilter", excluded: Exclusions, counter: "_Counter") -> Snapshot:
+    """Count the own events of segments which never change but for those that rules leave out.
 
     Their counts are cached. Return the snapshot of those for which these are not enough, and all
     else.
@@ -171,19 +148,18 @@ def _count_left_out(filter_: "EventFilter", excluded: Exclusions, counter: "_Cou
     )
     rest = []
     for segment in whole.segments:
-        alone = whole.only([segment])
-        key = (EventCounts, excluded.state_of([segment]))
-        if not (
-            segment.header.has_distinct_names
-            and segment.header.has_counters
-            and counter.add_counts(alone.cached(key, partial(_count_own, alone, filter_)))
-        ):
+        alone, header = whole.only([segment]), segment.header
+        is_counted = False
+        if header.has_distinct_names and header.has_counters:
+            key = (EventCounts, excluded.state_of([segment]))
+            is_counted = counter.add_counts(alone.cached(key, partial(_count_own, alone, filter_)))
+        if not is_counted:
             rest.append(segment)
     return evolve(others, segments=(*others.segments, *rest))
 
 
 def _count_own(alone: Snapshot, filter_: "EventFilter") -> EventCounts:
-    """Return the counts of the own events of the views of a segment that match."""
+    """Return the counts of the own events of a segment that match."""
     size = len(alone.texts(Dimension.PROPERTY))
     own = [events for part in alone.leaves() if (events := filter_.matching_own(part)) is not None]
     counts, total = LOOPS.count_events(own, CodeTable(np.ones(size, np.bool_)), size)
@@ -191,15 +167,15 @@ def _count_own(alone: Snapshot, filter_: "EventFilter") -> EventCounts:
     return EventCounts(codes, counts[codes], total)
 
 
-def _count_rollup(rollup: Rollup, selection: Selection, counter: "_Counter") -> bool:
+def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -> bool:
     """Count the events of a day. Return False if it is unknown which of them match."""
     bounds = rollup.event_time_bounds
-    if bounds[0] > bounds[1] or selection.period.is_outside(*bounds):
+    if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
         return True
     sums, mask = rollup.event_sums(), counter.labels.mask
     if mask is not None and not mask.take(sums.codes).any():
         return True
-    is_whole = selection.filter.matches_all and selection.period.contains(*bounds)
+    is_whole = filter_.views.matches_all_included and filter_.period.contains(*bounds)
     return is_whole and counter.add_sums(sums)
 
 
@@ -369,30 +345,27 @@ class _Counter:
 
 @frozen(eq=False)
 class EventFilter:
-    """Which events match: by their time and by their view; `without_view` is for those of none.
-
-    With `left_out`, `views` match what that leaves out, and so do events without a view.
-    """
+    """Which events match: by their time and by their view; `without_view` is for those of none."""
 
     snapshot: Snapshot
     period: Period
     views: ViewFilter
     without_view: bool
     cancellation: Cancellation
-    left_out: Exclusions | None = None
 
     def matching_own(self, part: ViewColumns) -> OwnEvents | None:
         """Return the own events of a segment, with the views whose events match.
 
-        None if all views match, or the events of some by their time.
+        None if not all are in the period, or some may have a name twice.
         """
-        if not isinstance(part, OpenSegment) or not self.period.contains(*part.event_time_bounds):
+        if (
+            not isinstance(part, OpenSegment)
+            or not self.period.contains(*part.event_time_bounds)
+            or event_codes(part) is None
+        ):
             return None
-        snapshot = self.snapshot
-        matching = self.views.mask(part, snapshot)
-        if matching is None:
-            return None
-        own = part.own
+        snapshot, own = self.snapshot, part.own
+        matching = self.views.mask(part, snapshot) or RowMask.of_none(len(part)).inverted()
         begins = snapshot.cached_mask(part, OwnEvents, lambda: _begins(own.event))
         return OwnEvents(own.property, own.view, begins, matching)
 
@@ -426,11 +399,10 @@ class EventFilter:
             gaps = set()
         else:
             mask &= ~is_gone
-        excluded = self.left_out or self.views.excluded
+        excluded = self.views.excluded
         if excluded is not None:
             is_decided = ~is_gone | excluded.are_decided(events)
-            is_left_out = excluded.events(joined_events)[chosen] & is_decided & ~is_found
-            mask = (mask & is_found) | is_left_out if self.left_out else mask & ~is_left_out
+            mask &= ~(excluded.events(joined_events)[chosen] & is_decided & ~is_found)
         return _some(events, mask), gaps
 
     def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:
@@ -460,7 +432,7 @@ class EventFilter:
         of_views = np.flatnonzero(events.view)
         order = of_views[np.argsort(events.view[of_views], kind="stable")]
         views = events.view[order].astype(np.int64)
-        for part in _parts_with(views, self.snapshot.parts):
+        for part in leaves(self.snapshot.parts):
             self.cancellation.check()
             found, places = find_ascending(part, views)
             if len(found):
@@ -494,19 +466,6 @@ def _begins(events: NDArray[np.unsignedinteger[Any]]) -> RowMask:
     """Return which rows begin an event."""
     begins = np.append(0, np.flatnonzero(events[1:] != events[:-1]) + 1)
     return RowMask.of_none(len(events)).with_rows(begins[: len(events)])
-
-
-def _parts_with(views: NDArray[np.int64], parts: Iterable[Part]) -> Iterator[ViewColumns]:
-    """Return the parts, none merged, that may have views of some ascending sequence numbers."""
-    for part in parts:
-        first, last = part.sequence_bounds
-        begin, end = np.searchsorted(views, np.array((first, last + 1)))
-        if begin == end:
-            continue
-        if isinstance(part, MergedSegment):
-            yield from _parts_with(views, part.members)
-        else:
-            yield part
 
 
 def _some(events: EventColumns, mask: NDArray[np.bool_]) -> EventColumns:
