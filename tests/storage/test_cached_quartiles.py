@@ -2,12 +2,14 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest_twisted
 from support.query.oracle import quantile
+from support.query.readers import reader_of
 from support.storage.contents import idle
 from support.storage.hits import DAY_MS, NOW_MS, a_view, unload
 
@@ -15,6 +17,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.aggregate import CachedWindows, find_quartiles, quartiles_by_path
 from medamad.query.embedded.quantiles import NearDurations
 from medamad.query.embedded.scan import Selection, divide
+from medamad.query.embedded.series import EVER
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation
@@ -26,14 +29,19 @@ OpenStore = Callable[..., Store]
 PATHS = 6
 
 
-def cached(snapshot: Snapshot) -> NearDurations | None:
+def windows(cached_as: Hashable, snapshot: Snapshot) -> CachedWindows | None:
     """Return what is cached of all segments that never change."""
     whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
     if not whole.segments:
         return None
     first = whole.only([next(whole.leaf_segments())])
-    found: CachedWindows | None = first.find_cached((find_quartiles, Dimension.PATH))
-    return found and found.near
+    found: CachedWindows | None = first.find_cached((find_quartiles, cached_as))
+    return found
+
+
+def leaves_of(snapshot: Snapshot) -> int:
+    """Return how many segments there are, none of them merged."""
+    return len(list(snapshot.leaf_segments()))
 
 
 def agrees(snapshot: Snapshot) -> NearDurations | None:
@@ -53,7 +61,8 @@ def agrees(snapshot: Snapshot) -> NearDurations | None:
                 expected = [quantile(durations[path], Fraction(q, 4)) for q in (1, 2, 3)]
                 assert [int(found.quartile(q)[place]) for q in (1, 2, 3)] == expected
                 assert found.counts[place] == len(durations[path])
-    return cached(snapshot)
+    cached = windows(Dimension.PATH, snapshot)
+    return cached and cached.near
 
 
 @pytest_twisted.ensureDeferred
@@ -78,11 +87,23 @@ async def test_quartiles_stay_exact_while_views_are_added(open_store: OpenStore)
         now_ms += DAY_MS + DAY_MS // 2
         await store.maintain(now_ms)
         await idle(store)
+    prepared = store.read(website, partial(windows, EVER.edges_ms.tobytes()))
+    assert prepared is None
+    store.read(website, lambda snapshot: reader_of(snapshot).prepare())
+    prepared = store.read(website, partial(windows, EVER.edges_ms.tobytes()))
+    assert prepared is not None
     first = store.read(website, agrees)
     assert first is not None
     assert len(first.duration_ms) < 3 * 1500
     # A few more, also of new pages, change nothing that is cached; many of another length do.
     await add(20, 20_000, PATHS + 2)
+    assert store.read(website, agrees) is first
+    # Nor do they once they are in a segment.
+    before = store.read(website, leaves_of)
+    now_ms += DAY_MS + DAY_MS // 2
+    await store.maintain(now_ms)
+    await idle(store)
+    assert store.read(website, leaves_of) > before
     assert store.read(website, agrees) is first
     await add(150, 200_000, 1)
     second = store.read(website, agrees)

@@ -190,12 +190,14 @@ class EmbeddedReader(Reader):
         return evolve(self.snapshot, rollup_segments=rollups)
 
     def prepare(self) -> None:
-        """Find what is cached for most statistics of visits, if the website has merged segments.
+        """Find what is cached for most statistics, if the website has merged segments.
 
-        That is what their segments have of each other's visits, and the order of its pages.
+        That is what these have around the median duration, what their segments have of each other's
+        visits, and the order of its pages.
         """
         if not any(segment.members for segment in self.snapshot.segments):
             return
+        self.select(Query()).total()
         for report in (entry_pages, exit_pages):
             report(self, Query())
         for visits in visits_in_groups(self.select(Query()).selection):

@@ -25,7 +25,7 @@ from medamad.query.embedded.scan import Selection, no_value
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.sums import Series, Tally
 
-_EVER: Final = Buckets(np.array([-(1 << 62), 1 << 62]), [""])
+EVER: Final = Buckets(np.array([-(1 << 62), 1 << 62]), [""])
 """One bucket, that of all times."""
 
 
@@ -34,7 +34,7 @@ def total_of(selection: Selection) -> Series:
     selection.cancellation.check()
     rollups = list(selected_rollups(selection))
     gaps = Gaps(gap for rollup in rollups for gap in rollup.gaps)
-    return _series(selection, _EVER, [(0, rollup) for rollup in rollups], gaps)
+    return _series(selection, EVER, [(0, rollup) for rollup in rollups], gaps)
 
 
 def series_of(selection: Selection, buckets: Buckets) -> Series:
