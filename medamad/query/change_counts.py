@@ -18,7 +18,7 @@ from medamad.query.period import Period, Span
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Filter, Gap, Gaps, Query
 from medamad.query.rows import Naming
-from medamad.query.sums import FirstViewAmounts, FirstViewText
+from medamad.query.sums import AmountCounts, FirstViewText
 
 Figures: TypeAlias = NDArray[Any]
 """Integers: int64 or, of amounts that may be too large for these, Python's own. Or floats."""
@@ -149,7 +149,7 @@ class _Amounts:
     """The greatest of the multiples, apart from signs. Not all exact amounts fit into a float."""
 
     @classmethod
-    def of(cls, texts: Sequence[str], found: Sequence[FirstViewAmounts]) -> Self:
+    def of(cls, texts: Sequence[str], found: Sequence[AmountCounts]) -> Self:
         """Return all amounts that were found, in a type which has room for their sum."""
         different = np.unique(np.concatenate([_NONE, *(each.properties for each in found)]))
         amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
@@ -165,13 +165,13 @@ class _Amounts:
         dtype = np.int64 if has_room else np.object_
         return cls(codes, np.array(multiples, dtype), exponent, unit)
 
-    def by_code(self, found: FirstViewAmounts) -> ByCode:
+    def by_code(self, found: AmountCounts) -> ByCode:
         """Return the sums of amounts by the code of the first view, as `Sums` has the columns."""
         places = np.minimum(np.searchsorted(self.codes, found.properties), len(self.codes) - 1)
         is_amount = np.zeros(len(places), np.bool_)
         if len(self.codes):
             is_amount = self.codes[places] == found.properties
-        codes, groups = np.unique(found.codes[is_amount], return_inverse=True)
+        codes, groups = np.unique(found.groups[is_amount], return_inverse=True)
         times, multiples = found.times[is_amount], self.multiples[places[is_amount]]
         values = (multiples / self.unit).astype(np.float64)
         columns = (multiples * times, values * times, values**2 * times, times)
@@ -186,9 +186,9 @@ class _Amounts:
         return Decimal(format(amount, "f"))
 
 
-Found: TypeAlias = ByCode | FirstViewAmounts
+Found: TypeAlias = ByCode | AmountCounts
 _NONE: Final = np.zeros(0, np.int64)
-_NO_AMOUNTS: Final = FirstViewAmounts(_NONE, _NONE, _NONE)
+_NO_AMOUNTS: Final = AmountCounts(_NONE, _NONE, _NONE)
 
 
 @frozen(eq=False)
@@ -331,7 +331,7 @@ class PartCounter:
             each
             for of_period in counted
             for each in of_period.by_code
-            if isinstance(each, FirstViewAmounts)
+            if isinstance(each, AmountCounts)
         ]
         if self.metric != REVENUE:
             return self
@@ -375,7 +375,7 @@ class PartCounter:
         return Table(name, sums, numbers, names, dimension, codes, parts)
 
     def _by_code(self, found: Found) -> ByCode:
-        if not isinstance(found, FirstViewAmounts):
+        if not isinstance(found, AmountCounts):
             return found
         # They are known of all that is counted, and pairs have the same.
         assert self.amounts is not None  # noqa: S101

@@ -16,7 +16,7 @@ from medamad.query.buckets import MAX_BUCKETS, Buckets
 from medamad.query.reader import Reader, Selected, SeriesOptions
 from medamad.query.request import Gaps, Query, Result
 from medamad.query.rows import fractions
-from medamad.query.sums import Amounts
+from medamad.query.sums import AmountCounts
 
 Figures: TypeAlias = dict[str, Any]
 
@@ -106,13 +106,13 @@ def _figures(
 
 
 def _revenue(
-    texts: Sequence[str], found: Amounts, size: int, currency: str | None
+    texts: Sequence[str], found: AmountCounts, size: int, currency: str | None
 ) -> list[Figures]:
     """Return the revenue of each bucket."""
-    different, places = np.unique(found.codes, return_inverse=True)
+    different, places = np.unique(found.properties, return_inverse=True)
     amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
     by_bucket: list[list[tuple[Decimal, int]]] = [[] for _ in range(size)]
-    keys, groups = np.unique(found.buckets * len(different) + places, return_inverse=True)
+    keys, groups = np.unique(found.groups * len(different) + places, return_inverse=True)
     # Weights are floats, which are exact for these sums.
     counts = np.bincount(groups, found.times, len(keys)).astype(np.int64)
     for key, count in zip(keys.tolist(), counts.tolist(), strict=True):

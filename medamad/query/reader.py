@@ -20,7 +20,7 @@ from medamad.query.buckets import Buckets, make_buckets
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
-    FirstViewAmounts,
+    AmountCounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -113,11 +113,11 @@ class Selected(Protocol):
 
     def amounts_by_first_view(
         self, goal: Goal, groupings: Sequence[FirstViewText]
-    ) -> tuple[list[FirstViewAmounts], Gaps]:
+    ) -> tuple[list[AmountCounts], Gaps]:
         """Return the amounts in the conversions of a goal with revenue, in each of some groupings.
 
-        All conversions of the visits count, also those after the period. Days of which only rollups
-        are left are gaps.
+        By the code of the visit's first view. All conversions of the visits count, also those after
+        the period. Days of which only rollups are left are gaps.
         """
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:

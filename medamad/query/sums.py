@@ -221,19 +221,6 @@ class FirstViewText:
     reached: Goal | None = None
 
 
-@frozen(eq=False)
-class FirstViewAmounts:
-    """The amounts in the conversions of visits, by the code of the visit's first view, shape (n,).
-
-    `properties` are codes of Dimension.PROPERTY, and `times` how often each occurs with the code
-    in the same place of `codes`.
-    """
-
-    codes: NDArray[np.int64]
-    properties: NDArray[np.int64]
-    times: NDArray[np.int64]
-
-
 @define(eq=False)
 class RowVisits(_Rows):
     """The visits of each row of a dimension, shape (3, n): rows in the order of the fields.
@@ -268,15 +255,15 @@ class PropertyCounts:
 
 
 @frozen(eq=False)
-class Amounts:
-    """The amounts of a goal's conversions: codes of Dimension.PROPERTY, shape (m,).
+class AmountCounts:
+    """The amounts in a goal's conversions, shape (n,) each.
 
-    `buckets` has the bucket of each, and `times` how often it occurs there; a code may be several
-    times in a bucket.
+    `groups` has what they are counted by, such as buckets, `properties` codes of
+    Dimension.PROPERTY, and `times` how often each occurs there; it may be in a group several times.
     """
 
-    codes: NDArray[np.integer[Any]]
-    buckets: NDArray[np.intp]
+    groups: NDArray[np.integer[Any]]
+    properties: NDArray[np.integer[Any]]
     times: NDArray[np.int64]
 
 
@@ -286,7 +273,7 @@ class Conversions:
 
     goal: Goal
     counts: NDArray[np.int64]
-    amounts: Amounts | None
+    amounts: AmountCounts | None
 
 
 @frozen(eq=False)

@@ -45,9 +45,8 @@ from medamad.query.request import (
 from medamad.query.sums import (
     SINCE_PLACES,
     VISITS,
-    Amounts,
+    AmountCounts,
     Conversions,
-    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -391,7 +390,7 @@ class ClickHouseSelected(Selection, Selected):
 
     def amounts_by_first_view(
         self, goal: Goal, groupings: Sequence[FirstViewText]
-    ) -> tuple[list[FirstViewAmounts], Gaps]:
+    ) -> tuple[list[AmountCounts], Gaps]:
         reader = self.reader
         days = [begun_in(self.period)]
         table, condition = self._reaching(goal)
@@ -413,7 +412,7 @@ class ClickHouseSelected(Selection, Selected):
                 f" INNER JOIN {begins} AS begins USING (visit) GROUP BY {column}, name, value"
             )
             found.append(
-                FirstViewAmounts(
+                AmountCounts(
                     reader.texts.codes(grouping.dimension, rows.get("text", ())),
                     reader.property_codes(rows),
                     column_of(rows, "times"),
@@ -499,8 +498,8 @@ class ClickHouseSelected(Selection, Selected):
             f"SELECT {places.key} AS bucket, {as_texts('name, value')}, count() AS times"
             f" FROM {source} GROUP BY bucket, name, value"
         )
-        amounts_found = Amounts(
-            reader.property_codes(paid), _places(paid, places), column_of(paid, "times")
+        amounts_found = AmountCounts(
+            _places(paid, places), reader.property_codes(paid), column_of(paid, "times")
         )
         return Conversions(goal, counts, amounts_found)
 

@@ -24,7 +24,7 @@ from medamad.query.embedded.visits import first_rows
 from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import DayGap, Gap, Gaps, Query
-from medamad.query.sums import Amounts, Conversions, ReachedGoals
+from medamad.query.sums import AmountCounts, Conversions, ReachedGoals
 from medamad.storage.segments.counters import VIEWS
 from medamad.storage.segments.parts import EventColumns, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
@@ -81,9 +81,9 @@ class FoundConversions:
             codes, times_ms = map(np.concatenate, zip(*self.amounts, strict=True))
             untimed = np.concatenate([codes[:0], *(each.amounts for each in self.counted)])
             once = np.ones(len(codes), np.int64)
-            amounts = Amounts(
-                np.concatenate([codes, untimed]),
+            amounts = AmountCounts(
                 np.append(places_of(times_ms), np.zeros(len(untimed), np.intp)),
+                np.concatenate([codes, untimed]),
                 np.concatenate([once, *(each.times for each in self.counted)]),
             )
         return Conversions(self.goal, counts.astype(np.int64), amounts)

@@ -32,7 +32,7 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import OPEN_MS, Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
-    FirstViewAmounts,
+    AmountCounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -134,7 +134,7 @@ class EmbeddedSelected(Selected):
 
     def amounts_by_first_view(
         self, goal: Goal, groupings: Sequence[FirstViewText]
-    ) -> tuple[list[FirstViewAmounts], Gaps]:
+    ) -> tuple[list[AmountCounts], Gaps]:
         return visit_figures.amounts_by_first_view(self.selection, goal, groupings)
 
     def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:

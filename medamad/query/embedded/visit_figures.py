@@ -44,7 +44,7 @@ from medamad.query.request import Gaps
 from medamad.query.sums import (
     BOUNCES,
     VISITS,
-    FirstViewAmounts,
+    AmountCounts,
     FirstViewText,
     RowVisits,
     VisitSums,
@@ -216,15 +216,14 @@ def visits_by_first_view(
 
 def amounts_by_first_view(
     selection: Selection, goal: Goal, groupings: Sequence[FirstViewText]
-) -> tuple[list[FirstViewAmounts], Gaps]:
+) -> tuple[list[AmountCounts], Gaps]:
     """Return the amounts in the conversions of the selected visits, in each of some groupings.
 
     Days of which only rollups are left are gaps.
     """
     kinds = [_among(each, Amounts(goal, each.dimension)) for each in groupings]
     found = [
-        FirstViewAmounts(*split_keys(sums.codes), sums.visits)
-        for sums in sum_visits(selection, kinds)
+        AmountCounts(*split_keys(sums.codes), sums.visits) for sums in sum_visits(selection, kinds)
     ]
     return found, selection.visit_gaps
 

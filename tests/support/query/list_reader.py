@@ -41,9 +41,8 @@ from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
     SINCE_PLACES,
-    Amounts,
+    AmountCounts,
     Conversions,
-    FirstViewAmounts,
     FirstViewText,
     PropertyCounts,
     Quartiles,
@@ -356,7 +355,7 @@ class ListSelected(Selected):
 
     def amounts_by_first_view(
         self, goal: Goal, groupings: Sequence[FirstViewText]
-    ) -> tuple[list[FirstViewAmounts], Gaps]:
+    ) -> tuple[list[AmountCounts], Gaps]:
         found = []
         for grouping in groupings:
             counts: Counter[tuple[int, int]] = Counter()
@@ -368,7 +367,7 @@ class ListSelected(Selected):
                 for pair in self._pairs_of_amounts(visit, goal) if is_among else ():
                     counts[code, self._property_code(pair)] += 1
             columns = [(*key, times) for key, times in counts.items()]
-            found.append(FirstViewAmounts(*np.array(columns, np.int64).reshape(-1, 3).T))
+            found.append(AmountCounts(*np.array(columns, np.int64).reshape(-1, 3).T))
         return found, NO_GAPS
 
     def _pairs_of_amounts(self, visit: Visit, goal: Goal) -> list[tuple[str, str]]:
@@ -464,7 +463,7 @@ class ListSelected(Selected):
                     (self._property_code(pair), bucket) for pair in pairs if pair[0] == goal.revenue
                 ]
         codes, places = np.array(amounts, np.intp).reshape(-1, 2).T
-        of_amounts = Amounts(codes, places, np.ones(len(codes), np.int64))
+        of_amounts = AmountCounts(places, codes, np.ones(len(codes), np.int64))
         return Conversions(goal, counts, None if goal.revenue is None else of_amounts)
 
     def _hits(self, goal: Goal) -> Iterator[tuple[Entry, list[tuple[str, str]]]]:
