@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 MORE: Final = 0x80
 """The bit that is set in all bytes of a number but the last."""
 _SEVEN_BITS: Final = 0x7F
-_KEPT: Final = 1 << 14
-"""The encodings of numbers below this are kept once they were used."""
+_CACHED: Final = 1 << 14
+"""The encodings of numbers below this are cached once they were used."""
 
 
 class _Encodings(dict[int, bytes]):
@@ -23,7 +23,7 @@ class _Encodings(dict[int, bytes]):
             encoded.append(rest & _SEVEN_BITS | MORE)
             rest >>= 7
         encoded.append(rest)
-        if number < _KEPT:
+        if number < _CACHED:
             self[number] = bytes(encoded)
         return bytes(encoded)
 
