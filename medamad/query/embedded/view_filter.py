@@ -14,7 +14,7 @@ from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
 from medamad.query.filters import Bounds, Mask
 from medamad.query.period import Period
 from medamad.storage.segments.format import HOSTING, Integers, Segment
-from medamad.storage.segments.parts import Codes, EventColumns, Part, Rollup, ViewColumns
+from medamad.storage.segments.parts import EventColumns, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
 
@@ -32,45 +32,18 @@ class SelectedViews:
     index: NDArray[np.intp] | slice | None = None
 
     @property
-    def rows(self) -> NDArray[np.intp] | slice:
-        """Their places in the part, as an index."""
-        return slice(None) if self.index is None else self.index
-
-    def rows_of(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the places in the part of some of the selected views."""
-        rows = self.index
-        if isinstance(rows, slice):
-            rows = np.arange(len(self.part))[rows]
-        return places if rows is None else rows[places]
-
-    def of(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of the selected views from a column of the part."""
-        if self.index is None:
-            return column
-        return (
-            column[self.index]
-            if isinstance(self.index, slice)
-            else column.take(self.index, mode="clip")
-        )
-
-    @property
     def time_ms(self) -> NDArray[np.int64]:
         """Unix milliseconds."""
-        return self.of(self.part.time_ms)
-
-    @property
-    def flags(self) -> NDArray[np.uint8]:
-        """The flags that medamad.storage.segments.format defines."""
-        return self.of(self.part.flags)
+        return self._of(self.part.time_ms)
 
     @property
     def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
         """Milliseconds on the page, 0 if unknown."""
-        return self.of(self.part.duration_ms)
+        return self._of(self.part.duration_ms)
 
-    def codes(self, dimension: Dimension) -> Codes:
-        """Return the codes of the views' texts in one of VIEW_DIMENSIONS, of any unsigned dtype."""
-        return self.of(self.part.codes(dimension))
+    def _of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of the selected views from a column of the part."""
+        return column if self.index is None else column[self.index]
 
 
 @frozen(eq=False)

@@ -297,12 +297,6 @@ class Snapshot:
         for segment in self.segments:
             yield from segment.leaves()
 
-    def alone(self, part: ViewColumns) -> "Snapshot | None":
-        """Return the snapshot of the segment that a part is, None if that may still change."""
-        if not isinstance(part, OpenSegment) or part.segment.number in self.overlays:
-            return None
-        return self.only([part.segment])
-
     def without(self, numbers: frozenset[int]) -> "Snapshot":
         """Return the snapshot without some segments; merged segments with any of them are split.
 
