@@ -5,7 +5,7 @@ by rows which views belong to which visit.
 """
 
 from collections.abc import Callable, Hashable
-from functools import reduce
+from functools import cached_property, reduce
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -35,9 +35,6 @@ class PartVisits:
     columns: VisitColumns
     chosen: RowMask
     """The rows of their first views."""
-    _visits: ChosenVisits | None = field(default=None, init=False)
-    _place_of: NDArray[np.int32] | None = field(default=None, init=False)
-    """The place of the visit that each view begins, -1 for none and at the end; None if unknown."""
     _found: dict[Hashable, Any] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -46,12 +43,12 @@ class PartVisits:
     @property
     def begins(self) -> NDArray[np.intp]:
         """The rows of their first views, ascending."""
-        return self._all().begins
+        return self._visits.begins
 
     @property
     def index(self) -> NDArray[np.intp]:
         """Their places among all visits that begin in the part, ascending."""
-        return self._all().index
+        return self._visits.index
 
     def once(self, what: Hashable, find: Callable[[], T]) -> T:
         """Return what was found of these visits, or find it."""
@@ -97,18 +94,18 @@ class PartVisits:
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
-        return self._places().take(first_rows(self.columns, rows), mode="wrap")
+        return self._places.take(first_rows(self.columns, rows), mode="wrap")
 
+    @cached_property
     def _places(self) -> NDArray[np.int32]:
-        if self._place_of is None:
-            self._place_of = np.full(len(self.part) + 1, -1, np.int32)
-            self._place_of[self.begins] = np.arange(len(self.begins), dtype=np.int32)
-        return self._place_of
+        """The place of the visit that each view begins, -1 for none and at the end."""
+        places = np.full(len(self.part) + 1, -1, np.int32)
+        places[self.begins] = np.arange(len(self.begins), dtype=np.int32)
+        return places
 
-    def _all(self) -> ChosenVisits:
-        if self._visits is None:
-            self._visits = LOOPS.visits_at(self.columns.offsets, self.chosen)
-        return self._visits
+    @cached_property
+    def _visits(self) -> ChosenVisits:
+        return LOOPS.visits_at(self.columns.offsets, self.chosen)
 
     def take(self, mask: NDArray[np.bool_]) -> "PartVisits":
         """Return some of the visits."""
