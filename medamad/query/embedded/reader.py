@@ -197,13 +197,13 @@ class EmbeddedReader(Reader):
         """
         if not any(segment.members for segment in self.snapshot.segments):
             return
-        self.select(Query()).total()
         for report in (entry_pages, exit_pages):
             report(self, Query())
         for visits in visits_in_groups(self.select(Query()).selection):
             if isinstance(visits.part, GatheredViews):
                 visits.part.codes(Dimension.PATH)
                 visits.part.events()
+        self.select(Query()).total()
 
     @property
     def texts(self) -> CodeTexts:
