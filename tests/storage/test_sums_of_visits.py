@@ -270,7 +270,8 @@ def agree_on_views(periods: Sequence[Period], snapshot: Snapshot) -> None:
         size = len(snapshot.texts(dimension))
         exact = np.zeros((SUMS, size), np.int64)
         for views in selection.views():
-            keys = keys_of(views.codes(dimension), views.flags)
+            part, rows = views.part, views.rows
+            keys = keys_of(part.codes(dimension)[rows], part.flags[rows])
             exact += sums_of(keys, views.duration_ms, size)
         for _ in range(2):
             found = tally(selection, dimension)

@@ -32,6 +32,11 @@ class SelectedViews:
     index: NDArray[np.intp] | slice | None = None
 
     @property
+    def rows(self) -> NDArray[np.intp] | slice:
+        """Their places in the part, as an index."""
+        return slice(None) if self.index is None else self.index
+
+    @property
     def time_ms(self) -> NDArray[np.int64]:
         """Unix milliseconds."""
         return self._of(self.part.time_ms)
@@ -43,7 +48,7 @@ class SelectedViews:
 
     def _of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the selected views from a column of the part."""
-        return column if self.index is None else column[self.index]
+        return column[self.rows]
 
 
 @frozen(eq=False)
