@@ -55,7 +55,9 @@ def test_rows_match_by_the_codes_of_columns(
         )
 
     expected = [row for row in range(size) if matches(row)]
-    assert LOOPS.match(columns, tables).rows.tolist() == expected
+    found = LOOPS.match(columns, tables)
+    assert found.rows.tolist() == expected
+    assert LOOPS.rows(found).tolist() == expected
 
 
 @st.composite

@@ -164,7 +164,7 @@ class GoalSearch:
         return part.own.view[events].astype(np.uint32)
 
     def _select(self, codes: Integers, place: int) -> NDArray[np.uint32]:
-        return LOOPS.match([codes], [self._tables[place]]).rows.astype(np.uint32)
+        return LOOPS.rows(LOOPS.match([codes], [self._tables[place]])).astype(np.uint32)
 
     def _cached(self, part: ViewColumns, place: int, what: str, find: Callable[[], A]) -> A:
         if self.snapshot is None or not isinstance(part, OpenSegment):

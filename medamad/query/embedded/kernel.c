@@ -130,6 +130,15 @@ void medamad_match(const column *columns, const filter *filters, int64_t count, 
     }
 }
 
+/* Write the rows of a mask; return how many there are. */
+int64_t medamad_rows(const uint64_t *mask, int64_t size, int64_t *restrict out) {
+    int64_t count = 0;
+    for (int64_t first = 0; first < size; first += 64)
+        for (uint64_t word = mask[first / 64]; word; word &= word - 1)
+            out[count++] = first + __builtin_ctzll(word);
+    return count;
+}
+
 /* Copy some rows of a block, given by rows, or the first n if that is NULL. Numbers that take more
    than 32 bits become the greatest that does not. */
 #define COPY(TYPE)                                                                                 \

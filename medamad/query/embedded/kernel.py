@@ -110,6 +110,7 @@ class Loops:
         of_groups = (*parts, array, number)
         for loop, returned, *taken in (
             (library.medamad_match, None, array, array, number, number, array),
+            (library.medamad_rows, number, array, number, array),
             (library.medamad_gather, number, *parts, array, array, array),
             (library.medamad_tally, None, *parts, number, array),
             (library.medamad_sums, None, array, number, array),
@@ -157,6 +158,12 @@ class Loops:
         filters = _described(tables)
         self._library.medamad_match(described, filters, len(tables), mask.size, mask.bits)
         return mask
+
+    def rows(self, mask: RowMask) -> NDArray[np.intp]:
+        """Return the rows of a mask, which is faster than `mask.rows` for few of them."""
+        rows = np.empty(mask.count, np.intp)
+        self._library.medamad_rows(mask.bits, mask.size, rows)
+        return rows
 
     def gather(self, batch: Batch) -> Batch:
         """Return copies of the columns of views, in no order.
