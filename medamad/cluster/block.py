@@ -365,7 +365,7 @@ def _places_of(
         low, high = segment.header.sequence_bounds
         begin, end = np.searchsorted(numbers, np.array((low, high + 1), np.uint64))
         if begin < end:
-            for leaf in snapshot.only([segment]).leaves():
+            for leaf in snapshot.with_segments([segment]).leaves():
                 yield from _rows_of(leaf, numbers[begin:end])
     for chunk in snapshot.chunks:
         yield from _rows_of(chunk, numbers)
@@ -394,7 +394,7 @@ def events_of(snapshot: Snapshot, numbers: Numbers) -> Properties:
             bounds = (segment.header.first_sequence, segment.header.last_sequence + 1)
             begin, end = np.searchsorted(numbers, np.array(bounds, np.uint64))
             if begin < end:
-                for leaf in snapshot.only([segment]).leaves():
+                for leaf in snapshot.with_segments([segment]).leaves():
                     some, batch = numbers[begin:end], leaf.import_batch
                     found.append(_among(leaf.loose, leaf.loose.view, some, batch))
                     found.append(_among(leaf.own, leaf.sequence[leaf.own.view], some, batch))

@@ -610,7 +610,7 @@ def _numbers_between(snapshot: Snapshot, bounds: tuple[int, int]) -> tuple[Numbe
         found = np.concatenate([_NONE, *views, *events])
         if first > up_to or np.count_nonzero(found < first) >= MOST_NUMBERS:
             break
-        for leaf in snapshot.only([segment]).leaves():
+        for leaf in snapshot.with_segments([segment]).leaves():
             views.append(_next_of(leaf.sequence, bounds))
             events += [_next_of(each.event, bounds) for each in (leaf.own, leaf.loose)]
     hits = distinct(np.concatenate([_NONE, *views, *events]))[:MOST_NUMBERS]

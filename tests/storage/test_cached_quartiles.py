@@ -34,7 +34,7 @@ def windows(cached_as: Hashable, snapshot: Snapshot) -> CachedWindows | None:
     whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
     if not whole.segments:
         return None
-    first = whole.only([next(whole.leaf_segments())])
+    first = whole.with_segments([next(whole.leaf_segments())])
     found: CachedWindows | None = first.find_cached((find_quartiles, cached_as))
     return found
 

@@ -125,10 +125,10 @@ def sum_parts(
     sums = np.zeros((SUMS, size), np.int64)
     settled = selection.settled() if size <= _KEPT_CODES else None
     if settled is not None:
-        whole, others = settled
-        key = (sum_parts, cached_as, selection.filter.state_of(whole.segments))
-        of_whole = evolve(selection, snapshot=whole)
-        _add(sums, whole.cached(key, partial(_find_counters, of_whole, size, scan, cached_as)))
+        covered, others = settled
+        key = (sum_parts, cached_as, selection.filter.state_of(covered.segments))
+        of_covered = evolve(selection, snapshot=covered)
+        _add(sums, covered.cached(key, partial(_find_counters, of_covered, size, scan, cached_as)))
         selection = others
     _add_all(sums, scan(selection, with_durations))
     return sums
@@ -142,7 +142,7 @@ def _find_counters(selection: Selection, size: int, scan: Scan, cached_as: Hasha
     else:
         # What rules leave out of a segment has no counters.
         for segment in snapshot.segments:
-            of_segment = evolve(selection, snapshot=snapshot.only([segment]))
+            of_segment = evolve(selection, snapshot=snapshot.with_segments([segment]))
             sums += sum_parts(of_segment, size, scan, cached_as)
     return compact(sums)
 
@@ -173,18 +173,18 @@ def _add_all(sums: NDArray[np.int64], scanned: Iterator[PartViews | Counters]) -
 
 
 def views_by_bucket(
-    selection: Selection, buckets: Buckets, whole: Callable[[Part], T | None]
+    selection: Selection, buckets: Buckets, value_of: Callable[[Part], T | None]
 ) -> Iterator[PartViews | T]:
-    """Return the views of each part that may be selected, numbered by bucket, or what `whole` does.
+    """Return the views of each part that may be selected, numbered by bucket, or `value_of` it.
 
     Every selected view must be in a bucket.
     """
     if len(buckets.dates) == 1:
         wanted = WantedColumns(None, flags=True, durations=True)
-        yield from selection.part_views(wanted, whole)
+        yield from selection.part_views(wanted, value_of)
         return
     same = cache(same_number)
-    for scanned in selection.candidates(whole):
+    for scanned in selection.candidates(value_of):
         if not isinstance(scanned, Candidates):
             yield scanned
             continue
@@ -274,17 +274,17 @@ def find_quartiles(
 
     if not selection.filter.matches_all_included or size > _KEPT_NUMBERS:
         return find(_groups_of(numbers, size))
-    whole, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
-    if not whole.segments:
+    covered, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
+    if not covered.segments:
         return find(_groups_of(numbers, size))
     # Segments are added at the end.
-    first, key = whole.only([next(whole.leaf_segments())]), (find_quartiles, cached_as)
+    first, key = covered.with_segments([next(covered.leaf_segments())]), (find_quartiles, cached_as)
     cached: CachedWindows | None = first.find_cached(key)
-    further = None if cached is None else cached.further_segments(whole, selection.filter)
+    further = None if cached is None else cached.further_segments(covered, selection.filter)
     if cached is not None and further is not None:
         near, last = cached.near, len(cached.windows) - 1
         if near is None:
-            of_cached = evolve(selection, snapshot=whole.only(cached.segments))
+            of_cached = evolve(selection, snapshot=covered.with_segments(cached.segments))
             every = _groups_of(np.arange(last + 1), last)
             near = _find_near(of_cached, scan, every, cached.windows)
             first.cache(key, evolve(cached, near=near))
@@ -297,8 +297,8 @@ def find_quartiles(
         if quartiles is not None:
             return quartiles
     quartiles = find(_groups_of(np.arange(size + 1), size))
-    state = selection.filter.state_of(whole.segments)
-    first.cache(key, CachedWindows(whole.segments, state, windows_around(quartiles)))
+    state = selection.filter.state_of(covered.segments)
+    first.cache(key, CachedWindows(covered.segments, state, windows_around(quartiles)))
     return quartiles.take(numbers)
 
 
@@ -319,13 +319,13 @@ class CachedWindows:
         """The memory that they take."""
         return self.windows.nbytes if self.near is None else self.near.nbytes
 
-    def further_segments(self, whole: Snapshot, filter_: ViewFilter) -> list[Segment] | None:
+    def further_segments(self, covered: Snapshot, filter_: ViewFilter) -> list[Segment] | None:
         """Return the segments of a snapshot besides these, none of them merged.
 
         None if it lacks some of these, has many others, or if rules leave out something else.
         """
         known = {leaf.number: leaf.header.views for each in self.segments for leaf in each.leaves()}
-        leaves = list(whole.leaf_segments())
+        leaves = list(covered.leaf_segments())
         further = [leaf for leaf in leaves if leaf.number not in known]
         is_whole = len(leaves) == len(known) + len(further)
         views = sum(leaf.header.views for leaf in further)

@@ -204,14 +204,14 @@ def _add_cached_events(selection: Selection, goals: Sequence[FoundConversions]) 
 
     Return the selection of all other events.
     """
-    whole, others = divide(
+    covered, others = divide(
         selection.snapshot, selection.period, lambda header: header.event_time_bounds
     )
-    for segment in whole.segments if goals else ():
-        alone = evolve(selection, snapshot=whole.only([segment]), period=ALWAYS)
+    for segment in covered.segments if goals else ():
+        of_segment = evolve(selection, snapshot=covered.with_segments([segment]), period=ALWAYS)
         for each in goals:
-            count = partial(_count_events, alone, each)
-            each.counted.append(alone.snapshot.cached(each.goal, count))
+            count = partial(_count_events, of_segment, each)
+            each.counted.append(of_segment.snapshot.cached(each.goal, count))
     return evolve(selection, snapshot=others)
 
 

@@ -250,26 +250,28 @@ class ExcludedViews:
     def _whole_visits(self, part: ViewColumns) -> RowMask | None:
         """Return the views of the visits that a part has all of, None if none is left out."""
         if isinstance(part, OpenSegment):
-            alone = self.snapshot.only([part.segment])
+            of_part = self.snapshot.with_segments([part.segment])
         else:
-            alone = snapshot_of_part(self.snapshot, part)
-        begins = self._begins(alone)
+            of_part = snapshot_of_part(self.snapshot, part)
+        begins = self._begins(of_part)
         shared = find_ascending(part, self._numbers_shared())[1]
         begins = np.setdiff1d(begins, shared, assume_unique=True)
         if not len(begins):
             return None
         return LOOPS.mask_visits(part.visits().offsets, RowMask.of_rows(len(part), begins))
 
-    def _begins(self, alone: Snapshot) -> NDArray[np.intp]:
+    def _begins(self, of_part: Snapshot) -> NDArray[np.intp]:
         """Return the rows of the first views of the visits that match in the one part, ascending.
 
         Visits that go on elsewhere match by what the part has of them.
         """
         found = [np.zeros(0, np.intp)]
         for rule in self.rules:
-            selection = select(alone, evolve(rule, period=ALWAYS), self.sources, self.cancellation)
+            selection = select(
+                of_part, evolve(rule, period=ALWAYS), self.sources, self.cancellation
+            )
             for candidates in selection.all_candidates():
-                visits = visits_with(alone, candidates, NO_NUMBERS).begun_in(rule.period)
+                visits = visits_with(of_part, candidates, NO_NUMBERS).begun_in(rule.period)
                 found.append(visits.begins)
         return np.unique(np.concatenate(found))
 
@@ -306,21 +308,21 @@ class ExcludedViews:
     def _numbers_shared(self) -> Numbers:
         if self._others is None:
             shared, (decided, _) = self._find_shared(), self._decided_earlier()
-            in_parts = (shared.in_whole.numbers, shared.in_others.numbers)
+            in_parts = (shared.in_covered.numbers, shared.in_others.numbers)
             self._others = joined_numbers([*in_parts, decided])
         return self._others
 
     def _numbers_left_out(self) -> Numbers:
         if self._numbers is None:
             shared = self._find_shared()
-            in_whole = NO_NUMBERS
-            if shared.whole.segments:
+            in_covered = NO_NUMBERS
+            if shared.covered.segments:
                 key = (ExcludedViews, self._rules_digest().digest(), self.sources)
-                find = partial(self._numbers_in, shared.in_whole)
-                in_whole = shared.whole.cached(key, find)
+                find = partial(self._numbers_in, shared.in_covered)
+                in_covered = shared.covered.cached(key, find)
             # What goes on in others is found there, as a whole.
-            in_whole = in_whole[~np.isin(in_whole, shared.in_others.numbers)]
-            found = joined_numbers([in_whole, self._numbers_in(shared.in_others)])
+            in_covered = in_covered[~np.isin(in_covered, shared.in_others.numbers)]
+            found = joined_numbers([in_covered, self._numbers_in(shared.in_others)])
             decided, left_out = self._decided_earlier()
             self._numbers = joined_numbers([found[~np.isin(found, decided)], left_out])
         return self._numbers

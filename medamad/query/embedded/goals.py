@@ -225,8 +225,8 @@ def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64
     """
     apart = selection.apart()
     if apart is not None:
-        whole, left_out = (count_steps(each, goals) for each in apart)
-        return whole - left_out
+        everything, left_out = (count_steps(each, goals) for each in apart)
+        return everything - left_out
     snapshot = selection.snapshot
     search = GoalSearch.of(goals, snapshot.texts, selection.cancellation, snapshot)
     parts = [search.in_visits(each, in_order=True) for each in visits_in_groups(selection)]

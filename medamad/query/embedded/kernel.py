@@ -28,7 +28,7 @@ from medamad.query.embedded.loops import (
     ViewsInVisits,
     VisitsToSum,
     address_of,
-    describe_column,
+    pack_column,
 )
 from medamad.query.embedded.quantiles import WINDOWS, NearDurations
 from medamad.query.sums import Quartiles
@@ -144,7 +144,7 @@ class Loops:
         sums = np.zeros((2, *shape), np.int64)
 
         def add(half: int, parts: Sequence[T]) -> None:
-            loop(_described(parts), len(parts), *given, sums[half])
+            loop(_packed(parts), len(parts), *given, sums[half])
 
         for batch in batches:
             self._helper.do_halves(add, batch)
@@ -153,10 +153,10 @@ class Loops:
 
     def match(self, columns: Sequence[Integers], tables: Sequence[CodeTable]) -> RowMask:
         """Return the rows of a part in which each of some columns has a code that its table has."""
-        described = b"".join(map(describe_column, columns))
+        packed = b"".join(map(pack_column, columns))
         mask = RowMask.of_none(len(columns[0]))
-        filters = _described(tables)
-        self._library.medamad_match(described, filters, len(tables), mask.size, mask.bits)
+        filters = _packed(tables)
+        self._library.medamad_match(packed, filters, len(tables), mask.size, mask.bits)
         return mask
 
     def rows(self, mask: RowMask) -> NDArray[np.intp]:
@@ -181,7 +181,7 @@ class Loops:
             numbers, duration_ms = np.empty((2, size), np.uint32)
             flags = np.empty(size, np.uint8)
             to = (numbers if same is None else None, flags, duration_ms)
-            count = self._library.medamad_gather(_described(batch), len(batch), *to)
+            count = self._library.medamad_gather(_packed(batch), len(batch), *to)
             if count < size // _SPARSE:
                 # Memory comes in large pages, of which little may be used.
                 numbers, flags = numbers[:count].copy(), flags[:count].copy()
@@ -213,27 +213,27 @@ class Loops:
         unknown or before the part, and for rows that the part does not have.
         """
         first_rows = np.empty(len(rows), np.intp)
-        described = describe_column(offsets)
-        self._library.medamad_first_rows(described, len(offsets), rows, len(rows), first_rows)
+        packed = pack_column(offsets)
+        self._library.medamad_first_rows(packed, len(offsets), rows, len(rows), first_rows)
         return first_rows
 
     def begins_with(self, offsets: Integers, views: PartViews) -> RowMask:
         """Return the rows in which visits of a part begin that have any of some views."""
-        mask, described = RowMask.of_none(len(offsets)), describe_column(offsets)
-        self._library.medamad_begins_with(views.described, described, mask.size, mask.bits)
+        mask, packed = RowMask.of_none(len(offsets)), pack_column(offsets)
+        self._library.medamad_begins_with(views.packed, packed, mask.size, mask.bits)
         return mask
 
     def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
         """Return the visits of a part that begin in the rows of a mask, as all of these do."""
         index, begins = np.empty((2, chosen.count), np.intp)
-        described = describe_column(offsets)
-        self._library.medamad_visits_at(described, chosen.size, chosen.bits, index, begins)
+        packed = pack_column(offsets)
+        self._library.medamad_visits_at(packed, chosen.size, chosen.bits, index, begins)
         return ChosenVisits(index, begins)
 
     def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
         """Return which views of a part belong to the visits that begin in the rows of a mask."""
-        mask, described = RowMask.of_none(len(offsets)), describe_column(offsets)
-        self._library.medamad_mask_visits(described, mask.size, chosen.bits, mask.bits)
+        mask, packed = RowMask.of_none(len(offsets)), pack_column(offsets)
+        self._library.medamad_mask_visits(packed, mask.size, chosen.bits, mask.bits)
         return mask
 
     def sum_visits(self, parts: Sequence[VisitsToSum], added: int, size: int) -> NDArray[np.int64]:
@@ -280,9 +280,9 @@ class Loops:
         self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
         """Add the rows of views that have an event with a matching property to a mask."""
-        described = describe_column(properties) + describe_column(rows)
+        packed = pack_column(properties) + pack_column(rows)
         size = len(properties)
-        self._library.medamad_mark_views(described, size, table.described, mask.bits, mask.size)
+        self._library.medamad_mark_views(packed, size, table.packed, mask.bits, mask.size)
 
     def count_events(
         self, parts: Sequence[OwnEvents], table: CodeTable, size: int
@@ -293,7 +293,7 @@ class Loops:
         many events they belong to.
         """
         loop = self._library.medamad_count_events
-        counts = self._add_up(loop, [parts], (size + 2,), table.described, size)
+        counts = self._add_up(loop, [parts], (size + 2,), table.packed, size)
         return counts[:-1], int(counts[-1])
 
     def quartiles(self, batches: Batches, groups: Groups) -> Quartiles:
@@ -317,7 +317,7 @@ class Loops:
 
         def count(half: int, batch: Batch) -> None:
             library.medamad_count_durations(
-                _described(batch), len(batch), groups.of, last, counts_of_halves[half]
+                _packed(batch), len(batch), groups.of, last, counts_of_halves[half]
             )
 
         for batch in batches():
@@ -336,7 +336,7 @@ class Loops:
 
         def collect(half: int, batch: Batch) -> None:
             to = (wanted, slots, places[half], durations, end)
-            library.medamad_collect_durations(_described(batch), len(batch), groups.of, last, *to)
+            library.medamad_collect_durations(_packed(batch), len(batch), groups.of, last, *to)
 
         for batch in batches():
             self._helper.do_halves(collect, batch)
@@ -365,7 +365,7 @@ class Loops:
             found = np.empty(sum(map(len, batch)) * WINDOWS, np.uint64)
             to = (of_groups, groups.count, counts[half], found)
             count = self._library.medamad_find_near(
-                _described(batch), len(batch), groups.of, len(groups.of) - 1, *to
+                _packed(batch), len(batch), groups.of, len(groups.of) - 1, *to
             )
             pieces.append(found[:count].copy())
 
@@ -382,9 +382,9 @@ class Loops:
         columns = [
             (each.duration_ms, each.begins, each.ends, each.counts) for each in (some, others)
         ]
-        described = [np.array(list(map(address_of, each)), np.int64) for each in columns]
+        packed = [np.array(list(map(address_of, each)), np.int64) for each in columns]
         low_ms, high_ms = np.zeros((2, WINDOWS * size), np.int64)
-        is_found = self._library.medamad_near_quartiles(*described, size, low_ms, high_ms)
+        is_found = self._library.medamad_near_quartiles(*packed, size, low_ms, high_ms)
         if not is_found:
             return None
         known = some.counts[:, WINDOWS].astype(np.int64) + others.counts[:, WINDOWS]
@@ -392,8 +392,8 @@ class Loops:
         return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
 
 
-def _described(each: Iterable[T | CodeTable]) -> bytes:
-    return b"".join([one.described for one in each])
+def _packed(each: Iterable[T | CodeTable]) -> bytes:
+    return b"".join([one.packed for one in each])
 
 
 LOOPS: Final = Loops.load()

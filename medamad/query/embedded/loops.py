@@ -43,7 +43,7 @@ class CodeTable:
     """The matching codes, None if there are more than a few."""
     _entries: NDArray[np.bool_] = field(init=False)
     """The mask with zeros after it."""
-    described: bytes = field(init=False)
+    packed: bytes = field(init=False)
     """The `filter` of kernel.c."""
 
     @_few.default
@@ -57,8 +57,8 @@ class CodeTable:
         entries[: len(self.mask)] = self.mask
         return entries
 
-    @described.default
-    def _describe(self) -> bytes:
+    @packed.default
+    def _pack(self) -> bytes:
         few = () if self._few is None else self._few
         count = -1 if self._few is None else len(few)
         padding = (0,) * (_FEW - len(few))
@@ -181,7 +181,7 @@ _MASKS: Final = Struct("qqqq")
 """What follows the columns in the `events` of kernel.c."""
 
 
-def describe_column(column: NDArray[Any] | None) -> bytes:
+def pack_column(column: NDArray[Any] | None) -> bytes:
     """Return the `column` of kernel.c."""
     if column is None:
         return _NO_COLUMN
@@ -209,11 +209,11 @@ class PartViews:
         return self.end - self.begin
 
     @property
-    def described(self) -> bytes:
+    def packed(self) -> bytes:
         """The `views` of kernel.c."""
         mask = 0 if self.mask is None else self.mask.address
         columns = (self.numbers, self.flags, self.duration_ms)
-        return _VIEWS.pack(self.begin, self.end, mask) + b"".join(map(describe_column, columns))
+        return _VIEWS.pack(self.begin, self.end, mask) + b"".join(map(pack_column, columns))
 
 
 def same_number(number: int) -> NDArray[np.uint32]:
@@ -255,10 +255,10 @@ class OwnEvents:
         return len(self.properties)
 
     @property
-    def described(self) -> bytes:
+    def packed(self) -> bytes:
         """The `events` of kernel.c."""
         masks = (self.begins.address, self.matching.address)
-        columns = describe_column(self.properties) + describe_column(self.views)
+        columns = pack_column(self.properties) + pack_column(self.views)
         return columns + _MASKS.pack(len(self), *masks, self.matching.size)
 
 
@@ -294,12 +294,12 @@ class VisitsToSum:
         return len(self.codes if self.offsets is None else self.offsets)
 
     @property
-    def described(self) -> bytes:
+    def packed(self) -> bytes:
         """The `visits` of kernel.c."""
         columns = (self.offsets, self.codes, self.spans, *self.added)
         chosen = 0 if self.chosen is None else self.chosen.address
-        described = _ROWS.pack(len(self), chosen)
-        return described + b"".join(map(describe_column, columns))
+        packed = _ROWS.pack(len(self), chosen)
+        return packed + b"".join(map(pack_column, columns))
 
 
 @frozen(eq=False)
@@ -319,14 +319,14 @@ class GoalsInVisits:
         return len(self.offsets)
 
     @property
-    def described(self) -> bytes:
+    def packed(self) -> bytes:
         """The `reached` of kernel.c."""
-        described = _ROWS.pack(len(self), self.chosen.address)
-        described += describe_column(self.offsets)
+        packed = _ROWS.pack(len(self), self.chosen.address)
+        packed += pack_column(self.offsets)
         for place, rows in enumerate(self.rows):
             moments = 0 if self.moments is None else address_of(self.moments[place])
-            described += _REACHED_AT.pack(address_of(rows), moments, len(rows))
-        return described
+            packed += _REACHED_AT.pack(address_of(rows), moments, len(rows))
+        return packed
 
 
 @frozen(eq=False)
@@ -347,11 +347,11 @@ class ViewsInVisits:
         return len(self.offsets)
 
     @property
-    def described(self) -> bytes:
+    def packed(self) -> bytes:
         """The `beside` of kernel.c."""
-        columns = map(describe_column, (self.offsets, self.codes, self.spans))
-        described = _ROWS.pack(len(self), self.chosen.address) + b"".join(columns)
-        return described + _COUNT.pack(len(self.spans)) + self.views.described
+        columns = map(pack_column, (self.offsets, self.codes, self.spans))
+        packed = _ROWS.pack(len(self), self.chosen.address) + b"".join(columns)
+        return packed + _COUNT.pack(len(self.spans)) + self.views.packed
 
 
 Batch: TypeAlias = Sequence[PartViews]

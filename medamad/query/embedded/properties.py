@@ -143,25 +143,29 @@ def _count_included(filter_: "EventFilter", excluded: Exclusions, counter: "_Cou
     Their counts are cached. Return the snapshot of those for which these are not enough, and all
     else.
     """
-    whole, others = divide(
+    covered, others = divide(
         filter_.snapshot, filter_.period, lambda header: header.event_time_bounds
     )
     rest = []
-    for segment in whole.segments:
-        alone, header = whole.only([segment]), segment.header
+    for segment in covered.segments:
+        of_segment, header = covered.with_segments([segment]), segment.header
         is_counted = False
         if header.has_distinct_names and header.has_counters:
             key = (EventCounts, excluded.state_of([segment]))
-            is_counted = counter.add_counts(alone.cached(key, partial(_count_own, alone, filter_)))
+            is_counted = counter.add_counts(
+                of_segment.cached(key, partial(_count_own, of_segment, filter_))
+            )
         if not is_counted:
             rest.append(segment)
     return evolve(others, segments=(*others.segments, *rest))
 
 
-def _count_own(alone: Snapshot, filter_: "EventFilter") -> EventCounts:
+def _count_own(of_segment: Snapshot, filter_: "EventFilter") -> EventCounts:
     """Return the counts of the own events of a segment that match."""
-    size = len(alone.texts(Dimension.PROPERTY))
-    own = [events for part in alone.leaves() if (events := filter_.matching_own(part)) is not None]
+    size = len(of_segment.texts(Dimension.PROPERTY))
+    own = [
+        events for part in of_segment.leaves() if (events := filter_.matching_own(part)) is not None
+    ]
     counts, total = LOOPS.count_events(own, CodeTable(np.ones(size, np.bool_)), size)
     codes = np.flatnonzero(counts)
     return EventCounts(codes, counts[codes], total)

@@ -240,7 +240,9 @@ class EmbeddedReader(Reader):
     def select_left_out(self, rule: Query) -> list[tuple[EmbeddedSelected, tuple[int, int]]]:
         visits = ExcludedViews(self.snapshot, (rule,), self.sources, self.cancellation)
         snapshot = evolve(self.snapshot, rollup_segments=())
-        days = evolve(self.snapshot.only(()), rollup_segments=visits.rollups(left_out=True))
+        days = evolve(
+            self.snapshot.with_segments(()), rollup_segments=visits.rollups(left_out=True)
+        )
         views, of_days = (
             EmbeddedSelected(Query(), Selection(among, ALWAYS, filter_, self.cancellation))
             for among, filter_ in ((snapshot, ViewFilter({}, None, visits)), (days, ViewFilter({})))

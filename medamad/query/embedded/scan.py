@@ -66,8 +66,8 @@ class MergedCandidates:
 
     def views(self, wanted: WantedColumns) -> Iterator[PartViews]:
         """Return the views. Their columns are cached: to look them up takes as long as to read."""
-        alone = self.snapshot.only([self.part.segment])
-        found = alone.cached((MergedCandidates, wanted), partial(self._find, wanted))
+        of_segment = self.snapshot.with_segments([self.part.segment])
+        found = of_segment.cached((MergedCandidates, wanted), partial(self._find, wanted))
         for part, columns in zip(self.part.leaves, found.columns, strict=True):
             mask = self.filter.mask(part, self.snapshot)
             yield PartViews(0, len(part), mask, *columns)
@@ -112,21 +112,21 @@ class Selection:
     """Bounds of the numbers of visits: other parts than those that may have views of them count
     nowhere."""
 
-    def scan(self, whole: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
+    def scan(self, value_of: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
         """Return the selected views of each part that has any.
 
-        If the selected views of a part have counters, `whole` may return a value of them, which
+        If the selected views of a part have counters, `value_of` may return a value of them, which
         takes their place. If it returns None for a merged segment, its members are scanned.
         """
-        for scanned in self.candidates(whole):
+        for scanned in self.candidates(value_of):
             if not isinstance(scanned, Candidates):
                 yield scanned
             elif (selected := scanned.selected()) is not None:
                 yield selected
 
-    def candidates(self, whole: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
+    def candidates(self, value_of: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
         """Return the same as `scan`, with candidates in the place of selected views."""
-        for scanned in self._scan(self.snapshot.parts, self.filter, whole):
+        for scanned in self._scan(self.snapshot.parts, self.filter, value_of):
             if not isinstance(scanned, MergedCandidates):
                 yield scanned
 
@@ -135,10 +135,10 @@ class Selection:
         return self.candidates(no_value)
 
     def part_views(
-        self, wanted: WantedColumns, whole: Callable[[Part], T | None]
+        self, wanted: WantedColumns, value_of: Callable[[Part], T | None]
     ) -> Iterator[PartViews | T]:
         """Return the same as `candidates`, as views of parts."""
-        for scanned in self._scan(self.snapshot.parts, self.filter, whole, with_merged=True):
+        for scanned in self._scan(self.snapshot.parts, self.filter, value_of, with_merged=True):
             if isinstance(scanned, Candidates):
                 yield scanned.views(*wanted.of(scanned.part))
             elif isinstance(scanned, MergedCandidates):
@@ -290,14 +290,14 @@ class Selection:
         """
         if not self.filter.is_settled:
             return None
-        whole, others = divide(self.snapshot, self.period, lambda header: header.time_bounds)
-        return (whole, evolve(self, snapshot=others)) if whole.segments else None
+        covered, others = divide(self.snapshot, self.period, lambda header: header.time_bounds)
+        return (covered, evolve(self, snapshot=others)) if covered.segments else None
 
     def _scan(
         self,
         parts: Iterable[Part],
         filter_: ViewFilter,
-        whole: Callable[[Part], T | None],
+        value_of: Callable[[Part], T | None],
         *,
         with_merged: bool = False,
     ) -> Iterator[Candidates | MergedCandidates | T]:
@@ -312,7 +312,7 @@ class Selection:
             if remaining is None:
                 continue
             if self.period.contains(least_ms, greatest_ms):
-                value = whole(part) if remaining.matches_all else None
+                value = value_of(part) if remaining.matches_all else None
                 if value is not None:
                     yield value
                     continue
@@ -326,7 +326,7 @@ class Selection:
                 ):
                     yield MergedCandidates(self.snapshot, part, remaining)
                     continue
-                yield from self._scan(part.members, remaining, whole, with_merged=with_merged)
+                yield from self._scan(part.members, remaining, value_of, with_merged=with_merged)
             else:
                 yield remaining.candidates(part, self.period, self.snapshot)
 
@@ -361,7 +361,7 @@ def divide(
 
     `bounds_of` returns the times of a segment that are to be in the period.
     """
-    whole: list[Segment] = []
+    covered: list[Segment] = []
     others: list[Segment] = []
 
     def add(segment: Segment) -> None:
@@ -369,7 +369,7 @@ def divide(
         if bounds[0] > bounds[1] or period.is_outside(*bounds):
             others.append(segment)
         elif period.contains(*bounds) and segment.number not in snapshot.overlays:
-            whole.append(segment)
+            covered.append(segment)
         elif segment.members:
             for member in segment.members:
                 add(member)
@@ -378,7 +378,7 @@ def divide(
 
     for segment in snapshot.segments:
         add(segment)
-    return snapshot.only(whole), evolve(snapshot, segments=tuple(others))
+    return snapshot.with_segments(covered), evolve(snapshot, segments=tuple(others))
 
 
 def leaves(parts: Iterable[Part]) -> Iterator[ViewColumns]:

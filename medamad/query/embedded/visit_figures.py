@@ -293,10 +293,10 @@ def cached_beside(
     Of other segments, too many visits go on.
     """
     filter_, snapshot = selection.filter, selection.snapshot
-    whole, others = divide(snapshot, selection.period, lambda header: header.time_bounds)
-    merged = whole.only(segment for segment in whole.segments if segment.members)
+    covered, others = divide(snapshot, selection.period, lambda header: header.time_bounds)
+    merged = covered.with_segments(segment for segment in covered.segments if segment.members)
     if merged.segments and filter_.key is not None and not filter_.is_by_view:
-        apart = (segment for segment in whole.segments if not segment.members)
+        apart = (segment for segment in covered.segments if not segment.members)
         snapshot = evolve(others, segments=(*others.segments, *apart))
         last = max(segment.header.sequence_bounds[1] for segment in merged.segments)
         visits = left_out[: left_out.searchsorted(last + 1)]

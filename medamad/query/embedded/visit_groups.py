@@ -148,24 +148,24 @@ def gaps_without_beginning(selection: Selection) -> Gaps:
 class SharedVisits:
     """The visits that several units of a snapshot have something of, with their views gathered.
 
-    The segments of `whole` are units, and so are all other parts. `in_whole` has the visits that
-    several segments of `whole` have something of, as far as these see, and `in_others` those that
-    other parts have something of, in full.
+    The segments of `covered` are units, and so are all other parts. `in_covered` has the visits
+    that several segments of `covered` have something of, as far as these see, and `in_others` those
+    that other parts have something of, in full.
     """
 
     snapshot: Snapshot
     cancellation: Cancellation
-    whole: Snapshot
+    covered: Snapshot
     """Segments that never change, whose views are in a period."""
     others: Snapshot
     """What else may have views in the period."""
-    in_whole: "Gathered"
+    in_covered: "Gathered"
     in_others: "Gathered"
 
     @property
     def numbers(self) -> Numbers:
         """The numbers of all of the visits, ascending."""
-        return joined_numbers([self.in_whole.numbers, self.in_others.numbers])
+        return joined_numbers([self.in_covered.numbers, self.in_others.numbers])
 
     def snapshots(self) -> Iterator[tuple[Snapshot, Numbers]]:
         """Return snapshots whose units have all of their visits, but for some: these, ascending.
@@ -173,7 +173,7 @@ class SharedVisits:
         Each visit is in one of them.
         """
         yield self.snapshot, self.numbers
-        yield snapshot_of_part(self.snapshot, self.in_whole.views), self.in_others.numbers
+        yield snapshot_of_part(self.snapshot, self.in_covered.views), self.in_others.numbers
         yield snapshot_of_part(self.snapshot, self.in_others.views), NO_NUMBERS
 
 
@@ -193,34 +193,36 @@ def find_shared(
     Units are segments that no other contains or, `by_leaf`, those that are not merged. What
     segments that never change, and are in the period, have of each other's visits is cached.
     """
-    whole, others = divide(snapshot, period, lambda header: header.time_bounds)
+    covered, others = divide(snapshot, period, lambda header: header.time_bounds)
     if by_leaf:
-        whole = evolve(whole, segments=tuple(whole.leaf_segments()))
+        covered = evolve(covered, segments=tuple(covered.leaf_segments()))
     # Where units are not merged, nobody asks for what each of them sees.
-    units = [whole] if by_leaf else [whole.only([segment]) for segment in whole.segments]
-    in_whole = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
+    units = (
+        [covered] if by_leaf else [covered.with_segments([segment]) for segment in covered.segments]
+    )
+    in_covered = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
     elsewhere = find_elsewhere(others, cancellation)
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
-    if whole.segments:
-        of_whole = find_elsewhere(whole, cancellation)
+    if covered.segments:
+        of_covered = find_elsewhere(covered, cancellation)
 
         def cached(what: Hashable, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-            return whole.cached((gather, len(units), what), compute)
+            return covered.cached((gather, len(units), what), compute)
 
         def find() -> Numbers:
-            of_views = _visits_of(whole, of_whole.views, cancellation)
-            return _begun(whole, joined_numbers([of_whole.visits, of_views]), cancellation)
+            of_views = _visits_of(covered, of_covered.views, cancellation)
+            return _begun(covered, joined_numbers([of_covered.visits, of_views]), cancellation)
 
         found = cached("shared", find)
-        in_whole = Gathered(gather(units, found, cached), found)
+        in_covered = Gathered(gather(units, found, cached), found)
         # What both have something of.
-        numbers.append(_begun(others, of_whole.visits, cancellation))
-        numbers.append(_visits_of(others, of_whole.views, cancellation))
+        numbers.append(_begun(others, of_covered.visits, cancellation))
+        numbers.append(_visits_of(others, of_covered.views, cancellation))
     near = evolve(others, segments=tuple(_in_period(others, period)))
-    begun_near = evolve(near, segments=(*whole.segments, *near.segments))
+    begun_near = evolve(near, segments=(*covered.segments, *near.segments))
     found = _begun(begun_near, joined_numbers(numbers), cancellation)
     in_others = Gathered(gather([*units, others], found), found)
-    return SharedVisits(snapshot, cancellation, whole, near, in_whole, in_others)
+    return SharedVisits(snapshot, cancellation, covered, near, in_covered, in_others)
 
 
 def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -> Snapshot | None:
@@ -264,7 +266,7 @@ def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -
     ]
     if not settled or any(segment.number in snapshot.overlays for segment in settled):
         return None
-    return snapshot.only(settled)
+    return snapshot.with_segments(settled)
 
 
 def _bounds_of(headers: Iterable[SegmentHeader]) -> tuple[int, int]:
@@ -277,10 +279,10 @@ def _bounds_of(headers: Iterable[SegmentHeader]) -> tuple[int, int]:
 
 def _elsewhere_of(snapshot: Snapshot, segment: Segment) -> Elsewhere:
     """Return what a segment has of visits that begin in any other, which is cached."""
-    alone = snapshot.only([segment])
+    of_segment = snapshot.with_segments([segment])
     if segment.number in snapshot.overlays:
-        return _read_elsewhere(alone)
-    return alone.cached(Elsewhere, partial(_read_elsewhere, alone))
+        return _read_elsewhere(of_segment)
+    return of_segment.cached(Elsewhere, partial(_read_elsewhere, of_segment))
 
 
 def find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
@@ -289,7 +291,7 @@ def find_elsewhere(snapshot: Snapshot, cancellation: Cancellation) -> Elsewhere:
     What segments have that never change is cached.
     """
     changing = [each for each in snapshot.segments if each.number in snapshot.overlays]
-    settled = snapshot.only(each for each in snapshot.segments if each not in changing)
+    settled = snapshot.with_segments(each for each in snapshot.segments if each not in changing)
 
     def find() -> Elsewhere:
         found = []

@@ -85,8 +85,10 @@ def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     apart = selection.apart()
     if apart is not None:
         return [
-            _counted_ones(add_up([whole, -left_out]))
-            for whole, left_out in zip(*(sum_visits(each, kinds) for each in apart), strict=True)
+            _counted_ones(add_up([everything, -left_out]))
+            for everything, left_out in zip(
+                *(sum_visits(each, kinds) for each in apart), strict=True
+            )
         ]
     excluded, state = selection.filter.only_visits, None
     add: Callable[[Selection, Sequence[Kind]], list[VisitSums]]
@@ -110,12 +112,12 @@ def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     shared = find_shared(
         selection.snapshot, selection.period, selection.cancellation, by_leaf=False
     )
-    whole = _WholeSegments(shared, selection.cancellation)
-    counted_again = collect(whole.visits_in_others(), kinds)
+    covered = _CoveredSegments(shared, selection.cancellation)
+    counted_again = collect(covered.visits_in_others(), kinds)
     others = collect(_visits_outside(selection, shared), kinds)
     return [
         add_up([sums, -again, added])
-        for sums, again, added in zip(whole.sums(kinds), counted_again, others, strict=True)
+        for sums, again, added in zip(covered.sums(kinds), counted_again, others, strict=True)
     ]
 
 
@@ -129,18 +131,18 @@ def _sum_left_out(
     snapshot, period = selection.snapshot, selection.period
     shared = shared_by_leaf(snapshot, selection.gathered, selection.cancellation)
     others = shared.numbers
-    whole, rest = divide(snapshot, period, lambda header: header.time_bounds)
+    covered, rest = divide(snapshot, period, lambda header: header.time_bounds)
     in_rest = visits_among(evolve(selection, snapshot=rest), others)
     gathered = (
-        excluded.visits_of(shared.in_whole.views, shared.in_others.numbers).begun_in(period),
+        excluded.visits_of(shared.in_covered.views, shared.in_others.numbers).begun_in(period),
         excluded.visits_of(shared.in_others.views, NO_NUMBERS).begun_in(period),
     )
     pieces = [collect((*in_rest, *gathered), kinds)]
-    for segment in whole.segments:
-        alone = evolve(selection, snapshot=whole.only([segment]))
+    for segment in covered.segments:
+        of_segment = evolve(selection, snapshot=covered.with_segments([segment]))
         state = excluded.state_of([segment])
-        add = partial(collect, visits_among(alone, others))
-        pieces.append(_cached_sums(alone.snapshot, kinds, state, add))
+        add = partial(collect, visits_among(of_segment, others))
+        pieces.append(_cached_sums(of_segment.snapshot, kinds, state, add))
     return list(map(add_up, zip(*pieces, strict=True)))
 
 
@@ -162,7 +164,7 @@ def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[Part
 
 
 @define(eq=False)
-class _WholeSegments:
+class _CoveredSegments:
     """Segments that never change, and that a query selects as a whole; their sums are cached."""
 
     shared: SharedVisits
@@ -171,7 +173,7 @@ class _WholeSegments:
 
     def sums(self, kinds: Sequence[Kind]) -> list[VisitSums]:
         """Return the sums of the visits that begin in the segments, as far as these see."""
-        snapshot = self.shared.whole
+        snapshot = self.shared.covered
         if not snapshot.segments:
             return [NO_SUMS for _ in kinds]
         found = {kind: snapshot.find_cached(kind) for kind in kinds}
@@ -188,56 +190,56 @@ class _WholeSegments:
 
     def visits_in_others(self) -> Iterable[PartVisits]:
         """Return the visits that begin in the segments and have something in others, as `sums`."""
-        if not self.shared.whole.segments:
+        if not self.shared.covered.segments:
             return
-        in_whole, numbers = self.shared.in_whole, self.shared.in_others.numbers
+        in_covered, numbers = self.shared.in_covered, self.shared.in_others.numbers
         snapshot = self.shared.snapshot
         within_units = self.shared.in_others.views.within_units()
-        seen = all_visits(snapshot, within_units, in_whole.numbers)
+        seen = all_visits(snapshot, within_units, in_covered.numbers)
         units = within_units.source.units_of_views()[within_units.index[seen.begins]]
         # The last unit is that of all others.
-        yield seen.take(units < len(self.shared.whole.segments))
-        are_in_whole = np.isin(numbers, in_whole.numbers, assume_unique=True)
-        if are_in_whole.any():
-            yield visits_numbered(snapshot, in_whole.views, numbers[are_in_whole])
+        yield seen.take(units < len(self.shared.covered.segments))
+        are_in_covered = np.isin(numbers, in_covered.numbers, assume_unique=True)
+        if are_in_covered.any():
+            yield visits_numbered(snapshot, in_covered.views, numbers[are_in_covered])
 
     def _counted(self, kind: Kind) -> VisitSums | None:
         """Return the sums from the counters of the segments, None if any has none."""
         of_units = []
-        for segment in self.shared.whole.segments:
+        for segment in self.shared.covered.segments:
             self.cancellation.check()
-            alone = self.shared.whole.only([segment])
-            (part,) = alone.parts
+            of_segment = self.shared.covered.with_segments([segment])
+            (part,) = of_segment.parts
             counted = None
             if isinstance(part, OpenSegment | OpenMergedSegment):
                 counted = kind.counted(part)
             if counted is None and segment.members:
                 return None
             if counted is None:
-                (counted,) = _sums_within(alone, [kind], NO_NUMBERS)
+                (counted,) = _sums_within(of_segment, [kind], NO_NUMBERS)
             of_units.append(counted)
-        in_whole, snapshot = self.shared.in_whole, self.shared.snapshot
-        if not len(in_whole.numbers):
+        in_covered, snapshot = self.shared.in_covered, self.shared.snapshot
+        if not len(in_covered.numbers):
             return add_up(of_units)
         if self._within_units is None:
-            self._within_units = in_whole.views.within_units()
+            self._within_units = in_covered.views.within_units()
         (counted_again,) = collect([all_visits(snapshot, self._within_units, NO_NUMBERS)], [kind])
-        (gathered,) = collect([all_visits(snapshot, in_whole.views, NO_NUMBERS)], [kind])
+        (gathered,) = collect([all_visits(snapshot, in_covered.views, NO_NUMBERS)], [kind])
         return add_up([*of_units, -counted_again, gathered])
 
     def _sums_of_leaves(self, kinds: Sequence[Kind]) -> list[VisitSums]:
         """Return the sums of segments that are not merged, and those of visits that these share."""
         snapshot = self.shared.snapshot
-        shared = find_shared(self.shared.whole, ALWAYS, self.cancellation, by_leaf=True)
-        in_whole = shared.in_whole
+        shared = find_shared(self.shared.covered, ALWAYS, self.cancellation, by_leaf=True)
+        in_covered = shared.in_covered
         pieces = [
-            [each] for each in collect([all_visits(snapshot, in_whole.views, NO_NUMBERS)], kinds)
+            [each] for each in collect([all_visits(snapshot, in_covered.views, NO_NUMBERS)], kinds)
         ]
-        for unit in self.shared.whole.segments:
+        for unit in self.shared.covered.segments:
             self.cancellation.check()
-            begin, end = np.searchsorted(in_whole.numbers, _bounds_of_visits(unit))
-            leaves = shared.whole.only(unit.leaves())
-            of_unit = _sums_within(leaves, kinds, in_whole.numbers[begin:end])
+            begin, end = np.searchsorted(in_covered.numbers, _bounds_of_visits(unit))
+            leaves = shared.covered.with_segments(unit.leaves())
+            of_unit = _sums_within(leaves, kinds, in_covered.numbers[begin:end])
             for of_kind, sums in zip(pieces, of_unit, strict=True):
                 of_kind.append(sums)
         return list(map(add_up, pieces))

@@ -84,7 +84,7 @@ class Partitions:
             here = () if partition is None else (leaf.number for leaf in partition.leaves())
             if not {segment.number for segment in segments}.issubset(here):
                 raise NotFound("batch: the import was given up")
-            return snapshot.only(segments).read_once(read)
+            return snapshot.with_segments(segments).read_once(read)
 
     @contextmanager
     def snapshot(self, website: int) -> Iterator[Snapshot]:

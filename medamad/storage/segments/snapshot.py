@@ -181,7 +181,7 @@ class Snapshot:
                 continue
             # There are few, but in every segment.
             find = partial(self._loose_of, segment)
-            loose = self.only([segment]).cached(EventRows, find)
+            loose = self.with_segments([segment]).cached(EventRows, find)
             if not first_view or int(loose.view.max()) >= first_view:
                 yield loose
         yield from self.events
@@ -256,7 +256,7 @@ class Snapshot:
         finally:
             self._release()
 
-    def only(self, segments: Iterable[Segment]) -> "Snapshot":
+    def with_segments(self, segments: Iterable[Segment]) -> "Snapshot":
         """Return the snapshot of some of the segments alone."""
         # `evolve` takes several times as long.
         return Snapshot(
