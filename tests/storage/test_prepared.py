@@ -63,7 +63,7 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
     cancelled = Cancellation()
     cancelled.cancel()
     with pytest.raises(Cancelled):
-        engine.prepare(cancelled)
+        engine.load(cancelled)
     assert not any(store.read(each, has_sums) for each in websites)
     gathered_from: list[ViewColumns] = []
 
@@ -73,7 +73,7 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
         return rows_of_visits(part, numbers)
 
     monkeypatch.setattr(gathered, "rows_of_visits", note_rows)
-    engine.prepare(Cancellation())
+    engine.load(Cancellation())
     assert [store.read(each, has_sums) for each in websites] == [True, False]
     # The views of visits that are in several segments are not searched for again.
     assert gathered_from
@@ -100,6 +100,6 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
         prepare(reader)
 
     monkeypatch.setattr(EmbeddedReader, "prepare", delete)
-    engine.prepare(Cancellation())
+    engine.load(Cancellation())
     assert len(prepared) == 3
     await store.close()
