@@ -297,7 +297,7 @@ def go_from_link_to_link(daemon: Daemon, client: Client, kind: str, runs: settin
     return seen
 
 
-STEPS = settings(RUNS, phases=[Phase.generate], max_examples=30, stateful_step_count=7)
+STEPS = settings(RUNS, phases=[Phase.generate], max_examples=45, stateful_step_count=7)
 
 
 @pytest.mark.parametrize("kind", LINKED)

@@ -122,10 +122,10 @@ async def test_plausible_s_figures_are_imported_and_undone(
 
 
 def summary_with_visits(store: Store, website: Website) -> Result[Any]:
-    options = SummaryOptions(now_ms=END_MS, visits=True)
+    query, options = Query(with_visits=True), SummaryOptions(now_ms=END_MS)
     return store.read(
         website,
-        lambda snapshot: summary(reader_of(snapshot, SOURCES), Query(), options=options),
+        lambda snapshot: summary(reader_of(snapshot, SOURCES), query, options=options),
     )
 
 
@@ -279,7 +279,7 @@ async def test_goatcounter_s_figures_are_imported_and_undone(
         lambda snapshot: summary(
             reader_of(snapshot, SOURCES),
             Query(),
-            options=SummaryOptions(now_ms=END_MS, interval="day", timezone=zone),
+            options=SummaryOptions(now_ms=END_MS, interval="day", zone=ZoneInfo(zone)),
         ),
     ).content
     shown = {str(row.date)[:10]: row.pageviews for row in by_day["interval"] if row.pageviews}
