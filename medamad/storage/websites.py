@@ -57,7 +57,9 @@ class Websites:
 
     def all(self) -> list[Website]:
         """Return all websites in order of hostname."""
-        return [self._by_hostname[name] for name in sorted(self._by_hostname)]
+        # The writer may replace the mapping meanwhile.
+        by_hostname = self._by_hostname
+        return [by_hostname[name] for name in sorted(by_hostname)]
 
     def hostnames(self) -> AbstractSet[str]:
         """Return the hostnames of all websites."""

@@ -297,12 +297,15 @@ def go_from_link_to_link(daemon: Daemon, client: Client, kind: str, runs: settin
     return seen
 
 
-STEPS = settings(RUNS, phases=[Phase.generate], max_examples=45, stateful_step_count=7)
+STEPS = settings(RUNS, phases=[Phase.generate], max_examples=30, stateful_step_count=7)
 
 
 @pytest.mark.parametrize("kind", LINKED)
 def test_links_lead_where_the_document_says(daemon: Daemon, client: Client, kind: str) -> None:
-    seen = go_from_link_to_link(daemon, client, kind, STEPS)
+    # Few bodies that fit the document are goals, and few of these are deleted by a link.
+    seen = go_from_link_to_link(
+        daemon, client, kind, settings(STEPS, max_examples=200) if kind == "goals" else STEPS
+    )
     taken = {step.rpartition(" ")[0] for step in seen if step.rpartition(" ")[2] < "300"}
     assert taken == {operation_of(name) for name in LINKED[kind]}, seen
 

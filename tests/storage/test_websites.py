@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -28,6 +28,21 @@ async def test_a_renamed_website_keeps_its_number(open_store: OpenStore) -> None
     store, snapshot = await reopened(store, open_store)
     assert paths(snapshot) == ["/kept"]
     assert store.websites.all() == [renamed]
+    await store.close()
+
+
+@pytest_twisted.ensureDeferred
+async def test_websites_are_listed_while_one_is_deleted(open_store: OpenStore) -> None:
+    class DeletedMeanwhile(dict[str, Website]):
+        def __iter__(self) -> Iterator[str]:
+            store.websites._publish({})
+            return super().__iter__()
+
+    store = open_store()
+    website = await store.add_website("one.example", 1)
+    store.websites._publish(DeletedMeanwhile({website.hostname: website}))
+    assert store.websites.all() == [website]
+    assert store.websites.all() == []
     await store.close()
 
 
