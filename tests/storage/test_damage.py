@@ -246,7 +246,7 @@ async def test_a_segment_with_a_damaged_column_is_left_out(
             await store.close()
         assert all(place in line for line in lines)
         assert len(lines) == 1
-    assert met == {*GROUPED, CORRECTED, GROUP}
+    assert met == {*GROUPED, CORRECTED}
 
 
 @pytest_twisted.ensureDeferred

@@ -23,6 +23,8 @@ from medamad.storage.compaction import job
 from medamad.storage.environment import files
 from medamad.storage.environment.environment import (
     FILE_NAME,
+    Environment,
+    Txn,
     open_as_guest,
     open_environment,
     open_to_read,
@@ -30,10 +32,17 @@ from medamad.storage.environment.environment import (
 from medamad.storage.environment.meta import FORMAT, write_format
 from medamad.storage.errors import StoreError, WrongFormat
 from medamad.storage.migrations import is_outdated, migrate_store, table_of_visits
+from medamad.storage.migrations.headers import sound_headers
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.segments import read, visit_limit
 from medamad.storage.segments.build import encode_segment
+from medamad.storage.segments.format import (
+    encode_column,
+    number_of,
+    segment_key,
+    website_of,
+)
 from medamad.storage.segments.parts import ViewColumns
 from medamad.storage.segments.visit_columns import MadeVisits, visits_of
 from medamad.storage.store import Store
@@ -79,6 +88,16 @@ async def filled(store: Store) -> Website:
     return website
 
 
+def sorted_durations_of(guest: Environment, txn: Txn) -> list[bytes]:
+    """Return the keys under which merged segments had the sorted durations of their views."""
+    return [
+        segment_key(website_of(key), header, number_of(key)) + bytes((column,))
+        for key, header in sound_headers(guest, txn)
+        for column in (56, 57)
+        if header.members
+    ]
+
+
 @pytest.fixture
 def without_limit(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Let visits last as long as earlier builds did, and segments have none of them."""
@@ -108,6 +127,9 @@ async def before(
         await store.close()
         guest = open_as_guest(tmp_path / "data")
         with guest.lmdb.begin(write=True) as txn:
+            for key in sorted_durations_of(guest, txn):
+                value = encode_column(key, np.arange(9, dtype=np.uint32))
+                txn.put(key, value, db=guest.databases.segments)
             write_format(txn, guest.databases.meta, 10)
         guest.close()
         of_format_10.append(((tmp_path / "data" / FILE_NAME).read_bytes(), rows))
@@ -146,6 +168,9 @@ async def test_visits_are_those_of_hits_sent_to_this_build(
     environment, txn = open_to_read(tmp_path / "data")
     with txn:
         assert not list(StoreCheck(environment, txn).findings())
+        keys = sorted_durations_of(environment, txn)
+        assert keys
+        assert not any(txn.get(key, db=environment.databases.segments) for key in keys)
     environment.close()
 
 
@@ -174,7 +199,7 @@ async def test_a_kill_leaves_a_store_that_the_next_start_continues_with(
     migrate_store(tmp_path / "whole", MAP_SIZE, no_progress)
     assert killed("migrate", tmp_path / "data", every=12) == {
         *("visits end after 24 hours", "written", "visits become rows"),
-        "visits of merged segments",
+        *("visits of merged segments", "sorted durations"),
     }
     whole = open_store(sizes=SIZES, name="whole")
     expected = stored_rows(whole, whole.websites.all()[0])

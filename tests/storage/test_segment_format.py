@@ -1,4 +1,4 @@
-"""The encoding of columns, sorted durations and flags."""
+"""The encoding of columns and flags."""
 
 from typing import Any
 
@@ -18,7 +18,6 @@ from medamad.storage.segments.format import (
     TIMED,
     VISITOR,
     Column,
-    SortedDurations,
     decode_column,
     encode_column,
     timed_flags,
@@ -182,31 +181,6 @@ def test_plain_columns_are_borrowed_and_read_only() -> None:
     found = decoded(KEY, value, np.uint32)
     assert not found.flags.owndata
     assert not found.flags.writeable
-
-
-durations = st.one_of(
-    st.integers(0, 300), st.integers(0, 200_000), st.integers(65_530, 65_540), st.integers(0, 2**27)
-)
-ascending_lists = st.lists(durations, max_size=50).map(sorted)
-
-
-def sorted_durations(values: list[int]) -> SortedDurations:
-    return SortedDurations.of(np.array(values, np.uint32))
-
-
-@given(ascending_lists, st.one_of(durations, st.integers(0, 2**33)))
-def test_below_counts_smaller_numbers(values: list[int], number: int) -> None:
-    ascending = sorted_durations(values)
-    assert len(ascending) == len(values)
-    for each in (number, *values[:3], *(value + 1 for value in values[-3:])):
-        assert ascending.below(each) == len([value for value in values if value < each])
-
-
-@pytest.mark.parametrize("values", [[], [0], [86_400_000], [65_535, 65_536], [1, 1 << 31]])
-def test_few_numbers(values: list[int]) -> None:
-    ascending = sorted_durations(values)
-    for number in (0, 1, 2, 65_535, 65_536, 65_537, 86_400_000, 86_400_001, 1 << 31, 1 << 32):
-        assert ascending.below(number) == len([value for value in values if value < number])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from medamad.storage.errors import Damaged, WrongFormat
 
 T = TypeVar("T")
 
-FORMAT: Final = 13
+FORMAT: Final = 14
 """Format numbers only count up. `medamad.storage.migrations` brings earlier ones up to date."""
 FIRST_FORMAT: Final = 10
 """The earliest format that is brought up to date."""

@@ -25,7 +25,7 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.files import check_room, store_errors
 from medamad.storage.environment.meta import FORMAT, write_format
-from medamad.storage.migrations import table_of_visits, visits_of_a_day
+from medamad.storage.migrations import sorted_durations, table_of_visits, visits_of_a_day
 from medamad.storage.migrations.headers import has_views, sound_headers
 
 
@@ -40,7 +40,11 @@ class _Step(Protocol):
         """Do it."""
 
 
-_STEPS: Final[Mapping[int, _Step]] = {11: visits_of_a_day, 13: table_of_visits}
+_STEPS: Final[Mapping[int, _Step]] = {
+    11: visits_of_a_day,
+    13: table_of_visits,
+    14: sorted_durations,
+}
 """By the format that each makes, of which the store then has all earlier ones."""
 _ROOM_BYTES: Final = 64 << 20
 """What the transactions take at most besides what they write of views."""

@@ -22,10 +22,8 @@ from medamad.storage.segments.format import (
     COUNTER_KINDS,
     OF_VISITS,
     SLOTS,
-    TIMED,
     Column,
     SegmentHeader,
-    SortedDurations,
     encode_column,
     first_visit_of,
 )
@@ -410,10 +408,7 @@ def merged_header(members: Sequence[tuple[int, SegmentHeader]]) -> SegmentHeader
 def encode_merged(
     members: Sequence[OpenSegment | OpenMergedSegment], header: SegmentHeader, key: bytes
 ) -> Iterator[Put]:
-    """Return the values of a merged segment.
-
-    They are merged counters and, if its members are not merged themselves, the sorted durations.
-    """
+    """Return the merged counters of a merged segment."""
     for kind in COUNTER_KINDS:
         found = [
             member.slots() if kind == SLOTS else member.counters(Dimension(kind))
@@ -426,15 +421,6 @@ def encode_merged(
     if header.has_distinct_names:
         counts = [member.event_counts() for member in members]
         yield _event_counters(key, _sums_by_code([found for found in counts if found is not None]))
-    segments = [member for member in members if isinstance(member, OpenSegment)]
-    if segments:
-        timed = [segment.duration_ms[(segment.flags & TIMED) != 0] for segment in segments]
-        ascending = SortedDurations.of(np.sort(np.concatenate(timed).astype(np.uint32, copy=False)))
-        for column, values in (
-            (Column.DURATIONS_LOW, ascending.low),
-            (Column.DURATIONS_STARTS, ascending.starts),
-        ):
-            yield False, column, encode_column(key + bytes((column,)), values)
 
 
 def merged_visit_puts(

@@ -49,8 +49,6 @@ class Column(IntEnum):
     LOOSE_TIME = 49
     LOOSE_VIEW = 50
     LOOSE_PROPERTY = 51
-    DURATIONS_LOW = 56
-    DURATIONS_STARTS = 57
     DAY_PATHS = 60
     """In a rollup: the paths that have durations, how many each has, and the durations."""
     DAY_COUNTS = 61
@@ -365,56 +363,3 @@ def first_visit_of(
     offset = visit_offset.astype(np.uint64)
     numbers = (sequence + np.uint64(1) - offset)[offset > 0]
     return int(numbers.min()) if len(numbers) else 0
-
-
-_BITS: Final = 16
-LOW: Final = 0xFFFF
-"""The greatest number of the lower bits of a sorted duration."""
-
-
-@frozen(eq=False)
-class SortedDurations:
-    """Numbers below 2**32 in ascending order, shape (n,).
-
-    `low` has their lower 16 bits. Numbers with the upper bits h are at `starts[h]` up to
-    `starts[h + 1]`; `starts` has one entry more than there are values of h.
-    """
-
-    low: NDArray[np.unsignedinteger[Any]]
-    starts: NDArray[np.unsignedinteger[Any]]
-
-    @classmethod
-    def of(cls, ascending: NDArray[np.uint32]) -> "SortedDurations":
-        """Split sorted numbers."""
-        high = ascending >> np.uint32(_BITS)
-        uppers = np.arange(int(high[-1]) + 2 if len(high) else 1, dtype=np.uint32)
-        starts = np.searchsorted(high, uppers).astype(np.uint32)
-        return cls((ascending & np.uint32(LOW)).astype(np.uint16), starts)
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that they take."""
-        return self.low.nbytes + self.starts.nbytes
-
-    def low_of(self, upper: int) -> NDArray[np.unsignedinteger[Any]]:
-        """Return the lower bits of the numbers with some upper bits, ascending."""
-        if upper + 1 >= len(self.starts):
-            return self.low[:0]
-        return self.low[int(self.starts[upper]) : int(self.starts[upper + 1])]
-
-    def below(self, number: int) -> int:
-        """Return how many are less than a number."""
-        upper = number >> _BITS
-        if upper + 1 >= len(self.starts):
-            return len(self.low)
-        begin, end = int(self.starts[upper]), int(self.starts[upper + 1])
-        return begin + int(np.searchsorted(self.low[begin:end], self.low.dtype.type(number & LOW)))
-
-    def stretch(self, begin: int, end: int, step: int = 1) -> NDArray[np.uint32]:
-        """Return every `step`-th number from place `begin` to before `end`."""
-        places = np.arange(begin, end, step, dtype=self.starts.dtype)
-        upper = np.searchsorted(self.starts, places, side="right") - 1
-        return (upper.astype(np.uint32) << np.uint32(_BITS)) | self.low[begin:end:step]

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, ViewNumber
 from medamad.storage.segments.counters import Counters
-from medamad.storage.segments.format import SortedDurations
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """Codes have the narrowest type that holds them: widen them before doing arithmetic."""
@@ -370,10 +369,6 @@ class MergedSegment(HasCounters):
     @abstractmethod
     def elsewhere(self) -> Elsewhere:
         """Return what the members have of visits that begin in none of them."""
-
-    @abstractmethod
-    def durations(self) -> SortedDurations | None:
-        """Return the known durations of all views in milliseconds, or None to read the members."""
 
 
 Part: TypeAlias = ViewColumns | MergedSegment

@@ -29,7 +29,6 @@ from medamad.storage.segments.format import (
     MappedColumn,
     Segment,
     SegmentHeader,
-    SortedDurations,
     decode_column,
     timed_flags,
 )
@@ -427,15 +426,6 @@ class OpenMergedSegment(OpenedBase, MergedSegment):
         """Whether none of its members is merged."""
         return not self._stored.segment.members[0].members
 
-    def durations(self) -> SortedDurations | None:
-        if not self.is_of_leaves:
-            return None
-        # A column comes in the narrowest type that holds it, which may be too narrow to compare.
-        return SortedDurations(
-            self._stored.column(Column.DURATIONS_LOW, np.uint16).astype(np.uint16, copy=False),
-            self._stored.column(Column.DURATIONS_STARTS, np.uint32).astype(np.uint32, copy=False),
-        )
-
 
 def open_parts(
     segments: Iterable[Segment], overlays: Overlays, reading: ReadAccess, databases: Databases
@@ -464,7 +454,6 @@ def read_all_values(part: OpenSegment | OpenMergedSegment) -> None:
     for kind in COUNTER_KINDS:
         part.visit_counters(kind)
     if isinstance(part, OpenMergedSegment):
-        part.durations()
         part.elsewhere()
     else:
         _read_all_columns(part)

@@ -52,7 +52,6 @@ from medamad.storage.segments.format import (
     HOSTING,
     PAGE_VISITOR,
     VISITOR,
-    SortedDurations,
     first_visit_of,
     timed_flags,
 )
@@ -207,10 +206,6 @@ class MadeGroup(MergedSegment):
 
     def elsewhere(self) -> Elsewhere:
         return Elsewhere.of(map(Elsewhere.of_views, self.members))
-
-    def durations(self) -> SortedDurations | None:
-        timed = [member.duration_ms[member.duration_ms > 0] for member in self.members]
-        return SortedDurations.of(np.sort(np.concatenate(timed)))
 
 
 def bounds(time_ms: NDArray[np.int64]) -> tuple[int, int]:
