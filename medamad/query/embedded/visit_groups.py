@@ -32,7 +32,7 @@ from medamad.storage.segments.parts import (
     Rollup,
     ViewColumns,
     joined_numbers,
-    views_of,
+    outer_bounds,
 )
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot, may_have_visits
@@ -221,7 +221,7 @@ def find_shared(
     near = evolve(others, segments=tuple(_in_period(others, period)))
     begun_near = evolve(near, segments=(*covered.segments, *near.segments))
     found = _begun(begun_near, joined_numbers(numbers), cancellation)
-    in_others = Gathered(gather([*units, others], found), found)
+    in_others = Gathered(gather([*_units_near(units, found), others], found), found)
     return SharedVisits(snapshot, cancellation, covered, near, in_covered, in_others)
 
 
@@ -257,7 +257,7 @@ def settled_in(snapshot: Snapshot, period: Period, cancellation: Cancellation) -
         if are_any_between(of_segment.visits, *begins):
             found.add(segment.number)
     views = _bounds_of(each.header for each in snapshot.segments if each.number in found)
-    if any(are_any_between(views_of(events), *views) for events in snapshot.events):
+    if any(are_any_between(events.views, *views) for events in snapshot.events):
         return None
     settled = [
         segment
@@ -311,7 +311,7 @@ def _read_elsewhere(snapshot: Snapshot) -> Elsewhere:
         part.elsewhere() if isinstance(part, MergedSegment) else Elsewhere.of_views(part)
         for part in snapshot.parts
     ]
-    of_memtable = [Elsewhere(NO_NUMBERS, views_of(events)) for events in snapshot.events]
+    of_memtable = [Elsewhere(NO_NUMBERS, events.views) for events in snapshot.events]
     return Elsewhere.of([*of_parts, *of_memtable])
 
 
@@ -328,11 +328,19 @@ def _begun(snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation) -> 
     return begun_in(_leaves_near(snapshot, numbers, cancellation), numbers)
 
 
+def _units_near(units: Iterable[Snapshot], numbers: Numbers) -> Iterator[Snapshot]:
+    """Return those of some units that may have views or events of visits of some numbers."""
+    bounds = outer_bounds(numbers)
+    for unit in units:
+        may_have_views = any(may_have_visits(segment.header, bounds) for segment in unit.segments)
+        if may_have_views or any(map(len, unit.loose_events(bounds[0]))):
+            yield unit
+
+
 def _leaves_near(
     snapshot: Snapshot, numbers: Numbers, cancellation: Cancellation
 ) -> Iterator[ViewColumns]:
-    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
-    for part in snapshot.leaves(bounds):
+    for part in snapshot.leaves(outer_bounds(numbers)):
         cancellation.check()
         yield part
 

@@ -196,9 +196,10 @@ class _CoveredSegments:
         snapshot = self.shared.snapshot
         within_units = self.shared.in_others.views.within_units()
         seen = all_visits(snapshot, within_units, in_covered.numbers)
-        units = within_units.source.units_of_views()[within_units.index[seen.begins]]
+        source = within_units.source
+        units = source.units_of_views()[within_units.index[seen.begins]]
         # The last unit is that of all others.
-        yield seen.take(units < len(self.shared.covered.segments))
+        yield seen.take(units < len(source.units) - 1)
         are_in_covered = np.isin(numbers, in_covered.numbers, assume_unique=True)
         if are_in_covered.any():
             yield visits_numbered(snapshot, in_covered.views, numbers[are_in_covered])

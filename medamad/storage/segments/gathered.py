@@ -26,6 +26,7 @@ from medamad.storage.segments.parts import (
     VisitColumns,
     are_late,
     joined_numbers,
+    outer_bounds,
 )
 from medamad.storage.segments.visit_columns import CachedArrays, cache_nothing, visits_of
 from medamad.storage.segments.visit_counters import counters_of_visits, without_some
@@ -390,7 +391,7 @@ def gather(
     units: Sequence[Unit], numbers: Numbers, cached: CachedArrays = cache_nothing
 ) -> GatheredViews:
     """Return the views that units have of visits of some numbers, ascending, as a part."""
-    bounds = (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
+    bounds = outer_bounds(numbers)
 
     def find_rows() -> NDArray[np.intp]:
         of_units = [

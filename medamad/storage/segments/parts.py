@@ -10,6 +10,7 @@ must not be written to.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -67,6 +68,11 @@ def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
 def joined_numbers(pieces: Iterable[Numbers]) -> Numbers:
     """Return the different numbers of pieces, ascending."""
     return distinct(np.concatenate([NO_NUMBERS, *pieces]))
+
+
+def outer_bounds(numbers: Numbers) -> tuple[int, int]:
+    """Return the first and the last of some numbers, ascending, (1, 0) without any."""
+    return (int(numbers[0]), int(numbers[-1])) if len(numbers) else (1, 0)
 
 
 class EventColumns(Protocol):
@@ -131,6 +137,11 @@ class EventRows:
     @nbytes.default
     def _add_up(self) -> int:
         return sum(each.nbytes for each in (self.event, self.time_ms, self.view, self.property))
+
+    @cached_property
+    def views(self) -> Numbers:
+        """The sequence numbers of their views, ascending, if they are those of no part."""
+        return views_of(self)
 
     def __len__(self) -> int:
         return len(self.event)

@@ -126,7 +126,7 @@ class Snapshot:
     overlays: Overlays = field(factory=dict)
     chunks: tuple[ViewColumns, ...] = ()
     """The views of the memtable."""
-    events: Sequence[EventColumns] = ()
+    events: Sequence[EventRows] = ()
     """The events of the memtable. Their `view` is a sequence number."""
     rollup_segments: tuple[Segment, ...] = ()
     left_out_ms: tuple[tuple[int, int], ...] = ()

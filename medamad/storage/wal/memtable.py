@@ -296,7 +296,7 @@ class Memtable:
                 return chunk.duration_ms(view)
         return 0
 
-    def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[EventColumns, ...]]:
+    def publish(self) -> tuple[tuple[ViewColumns, ...], tuple[EventRows, ...]]:
         """Return the present views and events, which never change."""
         return (
             tuple(chunk.publish() for chunk in self.chunks),
@@ -356,7 +356,7 @@ class Memtable:
             times.append(int(self.events.arrays["time_ms"][: self.events.length].min()))
         self.oldest_ms = min(times, default=NO_TIME[0])
 
-    def _published_events(self) -> EventColumns:
+    def _published_events(self) -> EventRows:
         self._are_bindings_shared = True
         return EventRows(**{name: self.events.published(name) for name in EVENT_DTYPES})
 
