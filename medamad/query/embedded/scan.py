@@ -237,7 +237,7 @@ class Selection:
         """
         return self._days_before_damage() | Gaps(
             (Gap.VISITS, day)
-            for part in self.snapshot.parts
+            for part in self.snapshot.headers
             if not part.first_visit and self._is_in_period(part)
             for day in self.period.days_of(*part.time_bounds)
         )
@@ -250,7 +250,7 @@ class Selection:
         return Gaps(
             (Gap.DAMAGED, day)
             for first_ms, _ in self.snapshot.left_out_ms
-            for part in self.snapshot.parts
+            for part in self.snapshot.headers
             for day in self.period.days_of(
                 max(part.time_bounds[0], first_ms - SETTLED_MS),
                 min(part.time_bounds[1], first_ms - 1),
@@ -264,7 +264,7 @@ class Selection:
             if self._is_in_period(rollup):
                 yield rollup
 
-    def _is_in_period(self, part: Part | Rollup) -> bool:
+    def _is_in_period(self, part: SegmentHeader | ViewColumns | Rollup) -> bool:
         least_ms, greatest_ms = part.time_bounds
         return least_ms <= greatest_ms and not self.period.is_outside(least_ms, greatest_ms)
 

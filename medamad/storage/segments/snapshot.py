@@ -142,6 +142,11 @@ class Snapshot:
         yield from self.chunks
 
     @property
+    def headers(self) -> tuple[SegmentHeader | ViewColumns, ...]:
+        """What is known of the parts without opening them."""
+        return (*(segment.header for segment in self.segments), *self.chunks)
+
+    @property
     def rollups(self) -> Iterator[Rollup]:
         """The rollups of days whose views have been deleted, each opened when it is reached."""
         for segment in self.rollup_segments:
