@@ -40,6 +40,8 @@ class EmbeddedEngine(Engine):
 
     def load(self, cancellation: Cancellation) -> None:
         """Import what statistics are answered by, and find what is cached for large websites."""
+        import numpy.ma  # noqa: F401, PLC0415 - `np.unique` does, at its first call
+
         from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - as in `read`
 
         for website in self.store.websites.all():

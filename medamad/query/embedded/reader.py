@@ -7,7 +7,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
 from medamad.query.buckets import Buckets
@@ -193,7 +193,7 @@ class EmbeddedReader(Reader):
         """Find what is cached for most statistics, if the website has merged segments.
 
         That is what these have around the median duration, what their segments have of each other's
-        visits, and the order of its pages.
+        visits, its texts, and the order of its pages.
         """
         if not any(segment.members for segment in self.snapshot.segments):
             return
@@ -203,7 +203,11 @@ class EmbeddedReader(Reader):
             if isinstance(visits.part, GatheredViews):
                 visits.part.codes(Dimension.PATH)
                 visits.part.events()
-        self.select(Query()).total()
+        # The first finds where the median is, the second what is near it.
+        for _ in range(2):
+            self.select(Query()).total()
+        for dimension in VIEW_DIMENSIONS:
+            self.texts(dimension)
 
     @property
     def texts(self) -> CodeTexts:
