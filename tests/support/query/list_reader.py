@@ -503,7 +503,7 @@ class ListSelected(Selected):
 
     def count_steps(self, goals: Sequence[Goal]) -> NDArray[np.int64]:
         counts = []
-        left = [(visit, (0, 0)) for visit in self.visits()]
+        left = [(visit, (-(1 << 62), 0)) for visit in self.visits()]
         for goal in goals:
             reached = [
                 (visit, min((m for m in self._moments(visit, goal) if m >= since), default=None))
