@@ -18,7 +18,7 @@ from medamad.query.period import Period, Span
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Filter, Gap, Gaps, Query
 from medamad.query.rows import Naming
-from medamad.query.sums import AmountCounts, FirstViewText
+from medamad.query.sums import AmountCounts, VisitGrouping
 
 Figures: TypeAlias = NDArray[Any]
 """Integers: int64 or, of amounts that may be too large for these, Python's own. Or floats."""
@@ -272,10 +272,11 @@ class PartCounter:
 
     def grouping(
         self, dimension: Dimension, among: tuple[Dimension, frozenset[int]] | None = None
-    ) -> FirstViewText:
+    ) -> VisitGrouping:
         """Return the grouping of what is counted by a dimension."""
+        up_to = sums.VIEWS if self.metric == PAGEVIEWS else sums.VISITS
         reached = self.goal if self.metric == CONVERSIONS else None
-        return FirstViewText(dimension, among, reached)
+        return VisitGrouping(dimension, up_to=up_to, among=among, reached=reached)
 
     def count(self, span: Span | None) -> Counted:
         """Return what is found in a period, or nothing without one."""
@@ -283,7 +284,7 @@ class PartCounter:
         found, gaps = self.find_in(span, groupings)
         if not self.is_split_by_goal or span is None:
             return Counted(found, (0, 0), gaps)
-        of_goal = FirstViewText(groupings[0].dimension, reached=self.goal)
+        of_goal = evolve(groupings[0], reached=self.goal)
         among = self.selected if self.reached is None else self.reached
         (of_first,), more = self._counts(among.during(span), [of_goal])
         # A visit of a day that is unknown might have reached it.
@@ -294,7 +295,7 @@ class PartCounter:
         return Counted(found, (reached, whole - reached), gaps | more)
 
     def find_in(
-        self, span: Span | None, groupings: Sequence[FirstViewText]
+        self, span: Span | None, groupings: Sequence[VisitGrouping]
     ) -> tuple[Sequence[Found], Gaps]:
         """Return what is found in each grouping in a period, or nothing without one."""
         self.reader.cancellation.check()
@@ -308,15 +309,15 @@ class PartCounter:
         return found, gaps | selected.left_out
 
     def _counts(
-        self, selected: Selected, groupings: Sequence[FirstViewText]
+        self, selected: Selected, groupings: Sequence[VisitGrouping]
     ) -> tuple[list[ByCode], Gaps]:
         """Return the codes and numbers of each grouping."""
         gaps, by_code = selected.left_out, list[ByCode]()
         if self.metric != VISITORS:
-            row = sums.VIEWS if self.metric == PAGEVIEWS else sums.VISITS
-            found, more = selected.visits_by_first_view(groupings, last=row)
-            by_code += [(each.codes, (each.sums[row],)) for each in found]
-            return by_code, gaps | more
+            found = selected.group_visits(groupings)
+            for grouping, of_visits in zip(groupings, found.sums, strict=True):
+                by_code.append((of_visits.codes, (of_visits.sums[grouping.up_to],)))
+            return by_code, gaps | found.gaps
         for grouping in groupings:
             tally = selected.tally(grouping.dimension, with_durations=False)
             visitors = tally.visitors(of_page=self.of_page)

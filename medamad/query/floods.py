@@ -23,7 +23,7 @@ from medamad.query.filters import ENTRY_FIELDS, HOSTING_FIELD, TRUTHS, VIEW_FIEL
 from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.request import NO_GAPS, Filter, Gap, Gaps, Query, Result
-from medamad.query.sums import VISITS, FirstViewText
+from medamad.query.sums import VisitGrouping
 
 MAX_FLOODS: Final = 5
 """So many are described: those with the most visits beyond the usual ones."""
@@ -202,8 +202,8 @@ class _Search:
         reader, period = self.reader, self.query.period if span is None else self._period(span)
         reader.cancellation.check()
         selected = reader.select(Query(period, filters))
-        groupings = [FirstViewText(field.dimension) for field in _FIELDS.values()]
-        sums, _ = selected.visits_by_first_view(groupings, last=VISITS)
+        groupings = [VisitGrouping(field.dimension) for field in _FIELDS.values()]
+        sums = selected.group_visits(groupings).sums
         counts: dict[str, Counter[str]] = {}
         for (name, of), found in zip(_FIELDS.items(), sums, strict=True):
             texts, counts[name] = reader.texts(of.dimension), Counter()

@@ -21,13 +21,13 @@ from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
     AmountCounts,
-    FirstViewText,
+    GroupedVisits,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
-    RowVisits,
     Series,
     Tally,
+    VisitGrouping,
     VisitSums,
 )
 from medamad.storage.dictionary.decode import CodeTexts
@@ -88,42 +88,22 @@ class Selected(Protocol):
         The period has to be that of the buckets.
         """
 
-    def visits_by_dimension(
-        self,
-        dimension: Dimension,
-        *,
-        with_bounces: bool = False,
-        include_rollups: bool = True,
-        conversions: Goal | None = None,
-    ) -> RowVisits:
-        """Return the visits by code: those that saw a page, or whose first view has a text.
-
-        With `conversions`, which rollups do not know, or without `include_rollups`, days of which
-        only rollups are left are gaps.
-        """
-
-    def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, last: int
-    ) -> tuple[list[VisitSums], Gaps]:
+    def group_visits(
+        self, groupings: Sequence[VisitGrouping], *, with_rollups: bool = True
+    ) -> GroupedVisits:
         """Return the visits in each of some groupings.
 
-        `last` is the last row of their sums that is needed, of VISITS to DURATION_MS. Days of which
-        only rollups are left are gaps if a grouping is of some visits only.
+        Without `with_rollups`, or if one is of some visits only, days of which only rollups are
+        left are gaps.
         """
 
     def amounts_by_first_view(
-        self, goal: Goal, groupings: Sequence[FirstViewText]
+        self, goal: Goal, groupings: Sequence[VisitGrouping]
     ) -> tuple[list[AmountCounts], Gaps]:
         """Return the amounts in the conversions of a goal with revenue, in each of some groupings.
 
         By the code of the visit's first view. All conversions of the visits count, also those after
         the period. Days of which only rollups are left are gaps.
-        """
-
-    def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
-        """Return the visits by the path of their last view.
-
-        With `with_pages`, also by the pages that they saw.
         """
 
     def pages_beside(self, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:

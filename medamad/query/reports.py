@@ -33,10 +33,14 @@ from medamad.query.rows import (
     rows_in_reach,
 )
 from medamad.query.sums import (
+    BOUNCES,
+    VISITS,
     RowVisits,
     Series,
     Tally,
+    VisitGrouping,
     VisitSums,
+    WhichView,
 )
 from medamad.query.visit_reports import entry_pages, exit_pages, visit_columns
 
@@ -168,8 +172,8 @@ def views_by_dimension(
     found = _visits_of_rows(query, selected, reader.select, dimension, sums.size)
     if found is not None:
         # Visits may have seen pages, or begun with texts, that no selected view has.
-        sums = sums.padded(found[0].size)
-        gaps |= found[0].gaps
+        sums = sums.padded(found.size)
+        gaps |= found.gaps
     numbers = codes = _numbers_of_rows(sums, found)
     if naming is not rows.as_stored:
         named, order = display_names(
@@ -178,8 +182,7 @@ def views_by_dimension(
         groups, names = named.numbers_of(codes), named.names
         sums = sums.take(codes).grouped(groups, len(names))
         if found is not None:
-            visits, among = (each.take(codes).grouped(groups, len(names)) for each in found)
-            found = visits, among
+            found = found.take(codes).grouped(groups, len(names))
         numbers = np.unique(groups)
     page = _page(
         query,
@@ -211,11 +214,10 @@ def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
         for row, each in zip(of_rows, selected, strict=True)
     )
     if visits_of_one is not None and visits_of_other is not None:
-        visits, among = map(RowVisits.beside, visits_of_one, visits_of_other)
         # Rollups know the visits of days, but not which of them are in a row.
         total = int(reader.select(query).count_visits(None)[0])
-        found = evolve(visits, total=total), among
-        gaps |= visits.gaps
+        found = evolve(visits_of_one.beside(visits_of_other), total=total)
+        gaps |= found.gaps
     numbers = _numbers_of_rows(sums, found)
     return Result(_page(query, numbers, sums, found, column="hosting", names=TRUTHS), gaps)
 
@@ -226,29 +228,46 @@ def _visits_of_rows(
     select: Callable[[Query], Selected],
     dimension: Dimension,
     size: int,
-) -> tuple[RowVisits, RowVisits] | None:
-    """Return the visits of rows, and those of which conversions are a share, if any are wanted."""
+) -> RowVisits | None:
+    """Return the visits of at least `size` rows, if any are wanted."""
     if not (query.with_visits or query.conversions or query.order == "visits"):
         return None
-    visits = among = selected.visits_by_dimension(
-        dimension, with_bounces=not query.is_brief, conversions=query.conversions
-    ).padded(size)
+    by_row = VisitGrouping(dimension, up_to=VISITS if query.is_brief else BOUNCES)
+    groupings = [by_row]
+    if dimension is Dimension.PATH:
+        # A visit that bounced saw its first page alone.
+        by_row = VisitGrouping(dimension, WhichView.ANY)
+        groupings.append(by_row)
+    by_row = evolve(by_row, up_to=VISITS)
+    if query.conversions:
+        groupings.append(evolve(by_row, reached=query.conversions))
+    found = selected.group_visits(groupings)
+    visits = among = found.sums[1 if dimension is Dimension.PATH else 0]
     if query.conversions and query.goals:
         of_all = select(query.without_goals)
-        among = of_all.visits_by_dimension(dimension, include_rollups=False).padded(visits.size)
-    return visits, among
+        (among,) = of_all.group_visits([by_row], with_rollups=False).sums
+    known = [each.codes for each in (*found.sums, among) if len(each.codes)]
+    size = max([size, *(int(codes[-1]) + 1 for codes in known)])
+    nothing = np.zeros(size, np.int64)
+    sums = (
+        visits.dense(size).visits,
+        nothing if query.is_brief else found.sums[0].dense(size).bounces,
+        found.sums[-1].dense(size).visits if query.conversions else nothing,
+        among.dense(size).visits if query.conversions else nothing,
+    )
+    return RowVisits(np.stack(sums), found.gaps, found.total)
 
 
-def _numbers_of_rows(sums: Tally, found: tuple[RowVisits, RowVisits] | None) -> NDArray[np.intp]:
+def _numbers_of_rows(sums: Tally, found: RowVisits | None) -> NDArray[np.intp]:
     """Return the numbers of the rows that have views or visits."""
-    return np.flatnonzero(sums.views if found is None else sums.views + found[0].visits)
+    return np.flatnonzero(sums.views if found is None else sums.views + found.visits)
 
 
 def _page(
     query: Query,
     numbers: NDArray[np.intp],
     sums: Tally,
-    found: tuple[RowVisits, RowVisits] | None,
+    found: RowVisits | None,
     *,
     column: str,
     names: Sequence[str],
@@ -259,7 +278,7 @@ def _page(
     views, visitors = sums.views, sums.visitors(of_page=is_by_page or query.has_path_filter)
     descending = (visitors, views) if query.order == "visitors" else (views,)
     if found is not None and query.order == "visits":
-        descending = (found[0].visits, views)
+        descending = (found.visits, views)
     numbers, shown_names = page_of_rows(numbers, descending, names, query.row_slice, order)
     columns: Columns = {
         column: shown_names,
@@ -275,7 +294,7 @@ def _page(
         shown = sums.take(numbers)
         columns |= _bounces_and_durations(shown, shown.duration_ms, query)
     if found is not None:
-        columns |= _columns_of_visits(*found, numbers, query)
+        columns |= _columns_of_visits(found, numbers, query)
     return make_rows(columns)
 
 
@@ -296,10 +315,8 @@ def _bounces_and_durations(sums: Tally, duration_ms: NDArray[np.int64], query: Q
     return columns
 
 
-def _columns_of_visits(
-    visits: RowVisits, among: RowVisits, numbers: NDArray[np.intp], query: Query
-) -> Columns:
-    """Return the columns of the visits in some rows; conversions are a share of `among`."""
+def _columns_of_visits(visits: RowVisits, numbers: NDArray[np.intp], query: Query) -> Columns:
+    """Return the columns of the visits in some rows."""
     columns: Columns = {}
     if query.with_visits:
         columns["visits"] = visits.visits[numbers]
@@ -311,7 +328,7 @@ def _columns_of_visits(
     if query.conversions:
         columns["conversions"] = visits.conversions[numbers]
         columns["conversion_percentage"] = fractions(
-            visits.conversions[numbers], among.visits[numbers]
+            visits.conversions[numbers], visits.among[numbers]
         )
     return columns
 
@@ -358,8 +375,8 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
     found = _visits_of_rows(query, selected, select, Dimension.PATH, sums.size)
     if found is not None:
-        columns |= _columns_of_visits(*found, codes, query)
-        gaps |= found[0].gaps
+        columns |= _columns_of_visits(found, codes, query)
+        gaps |= found.gaps
     return Result(make_rows(columns), gaps | sums.gaps | selected.left_out)
 
 

@@ -1,6 +1,7 @@
 """What an engine finds for a report: sums, quartiles and counts, by code or by bucket."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -208,34 +209,62 @@ SINCE_PLACES: Final[Mapping[str, int]] = MappingProxyType(
 """The places in sums of visitors by when they were here last; 0 stands for an unknown time."""
 
 
+class WhichView(Enum):
+    """The views of a visit that say in which groups it is."""
+
+    FIRST = "first"
+    ANY = "any"
+    LAST = "last"
+
+
 @frozen
-class FirstViewText:
+class VisitGrouping:
     """Groups visits by the code of their first view in a dimension.
 
-    Only those whose first view has any of some codes in another one, if `among` has these, and only
-    those that reached a goal, if `reached` is one.
+    By pages, also by that of their last view, or of any: then, a visit is in several groups. Only
+    those whose first view has any of some codes in another dimension, if `among` has these, and
+    only those that reached a goal, if `reached` is one.
+
+    `up_to` is the last row of their sums that is needed. Sums up to BOUNCES may lack views, and
+    those by other views than the first have visits alone.
     """
 
     dimension: Dimension
+    which: WhichView = WhichView.FIRST
+    up_to: int = VISITS
     among: tuple[Dimension, frozenset[int]] | None = None
     reached: Goal | None = None
 
 
+@frozen(eq=False)
+class GroupedVisits:
+    """The sums of visits in each of some groupings.
+
+    `total` is the number of the visits in the first one, also of those that are in none of its
+    groups, as imports of daily figures may have.
+    """
+
+    sums: Sequence[VisitSums]
+    total: int
+    gaps: Gaps
+
+
 @define(eq=False)
 class RowVisits(_Rows):
-    """The visits of each row of a dimension, shape (3, n): rows in the order of the fields.
+    """The visits of each row of a dimension, shape (4, n): rows in the order of the fields.
 
-    Bounces and conversions are 0 if they are not asked for. `total` is the number of visits; those
-    that saw several pages are in several rows.
+    Bounces and conversions are 0 if they are not asked for; conversions are a share of `among`.
+    `total` is the number of visits; those that saw several pages are in several rows.
     """
 
     total: int
     visits: NDArray[np.int64] = field(init=False)
     bounces: NDArray[np.int64] = field(init=False)
     conversions: NDArray[np.int64] = field(init=False)
+    among: NDArray[np.int64] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.visits, self.bounces, self.conversions = self.sums
+        self.visits, self.bounces, self.conversions, self.among = self.sums
 
 
 @frozen(eq=False)

@@ -11,7 +11,7 @@ from medamad.query.period import Period
 from medamad.query.reader import Reader
 from medamad.query.request import Query, Result
 from medamad.query.rows import Columns, Row, fractions, make_rows, page_of_rows
-from medamad.query.sums import DURATION_MS, VISITS, FirstViewText, VisitSums
+from medamad.query.sums import DURATION_MS, VISITS, VisitGrouping, VisitSums, WhichView
 from medamad.storage.dictionary.decode import CodeTexts
 
 END: Final = ""
@@ -43,14 +43,14 @@ def entry_pages(reader: Reader, query: Query) -> Result[list[Row]]:
     Path, visits and their share; unless the report is to be brief, also their means.
     """
     selected = reader.select(query)
-    (sums,), gaps = selected.visits_by_first_view(
-        [FirstViewText(Dimension.PATH)], last=VISITS if query.is_brief else DURATION_MS
-    )
+    up_to = VISITS if query.is_brief else DURATION_MS
+    found = selected.group_visits([VisitGrouping(Dimension.PATH, up_to=up_to)])
+    (sums,) = found.sums
     rows, paths = _page_of_paths(sums, reader.texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
     if not query.is_brief:
         columns |= _means(sums.take(rows))
-    return Result(make_rows(columns), gaps | selected.left_out)
+    return Result(make_rows(columns), found.gaps | selected.left_out)
 
 
 def exit_pages(reader: Reader, query: Query) -> Result[list[Row]]:
@@ -60,13 +60,15 @@ def exit_pages(reader: Reader, query: Query) -> Result[list[Row]]:
     that saw the page.
     """
     selected = reader.select(query)
-    sums, pages, gaps = selected.exit_pages(with_pages=not query.is_brief)
+    which = [WhichView.LAST] if query.is_brief else [WhichView.LAST, WhichView.ANY]
+    found = selected.group_visits([VisitGrouping(Dimension.PATH, each) for each in which])
+    sums, *pages = found.sums
     rows, paths = _page_of_paths(sums, reader.texts, query)
     columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
-    if pages is not None:
-        shown = pages.dense(len(reader.texts(Dimension.PATH))).take(sums.codes[rows])
+    if pages:
+        shown = pages[0].dense(len(reader.texts(Dimension.PATH))).take(sums.codes[rows])
         columns["exit_percentage"] = fractions(sums.visits[rows], shown.visits)
-    return Result(make_rows(columns), gaps | selected.left_out)
+    return Result(make_rows(columns), found.gaps | selected.left_out)
 
 
 def _page_of_paths(

@@ -16,7 +16,7 @@ from medamad.query.chance import MAX_WEEKS, Chance, Compared, dispersions
 from medamad.query.changes import ChangesOptions, changes
 from medamad.query.period import Period
 from medamad.query.request import NO_GAPS, Cancellation, Gaps, Query
-from medamad.query.sums import FirstViewText, VisitSums
+from medamad.query.sums import GroupedVisits, VisitGrouping, VisitSums
 from medamad.storage.dictionary.decode import TextCache
 
 WEEK_MS = 7 * 86_400_000
@@ -68,15 +68,14 @@ class Weeks:
     def during(self, period: Period) -> "Weeks":
         return Weeks(self.visits, period, self.sources, self.cancellation, self.cache)
 
-    def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, last: int
-    ) -> tuple[list[VisitSums], Gaps]:
-        assert last == sums.VISITS
+    def group_visits(self, groupings: Sequence[VisitGrouping]) -> GroupedVisits:
+        assert all(each.up_to == sums.VISITS for each in groupings)
         week = (self.period.start_ms or 0) // WEEK_MS
         found = [self._sums(each, week) for each in groupings]
-        return [VisitSums(np.arange(len(each)), each[np.newaxis]) for each in found], NO_GAPS
+        of_codes = [VisitSums(np.arange(len(each)), each[np.newaxis]) for each in found]
+        return GroupedVisits(of_codes, int(found[0].sum()), NO_GAPS)
 
-    def _sums(self, grouping: FirstViewText, week: int) -> NDArray[np.int64]:
+    def _sums(self, grouping: VisitGrouping, week: int) -> NDArray[np.int64]:
         sums = self.visits[grouping.dimension][week]
         if grouping.among is None:
             return sums

@@ -43,18 +43,20 @@ from medamad.query.request import (
     Query,
 )
 from medamad.query.sums import (
+    BOUNCES,
     SINCE_PLACES,
     VISITS,
     AmountCounts,
     Conversions,
-    FirstViewText,
+    GroupedVisits,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
-    RowVisits,
     Series,
     Tally,
+    VisitGrouping,
     VisitSums,
+    WhichView,
 )
 from medamad.storage.segments.format import BOUNCE_MS
 
@@ -312,84 +314,42 @@ class ClickHouseSelected(Selection, Selected):
         sums = _visit_sums(found, _places(found, places))
         return sums.dense(places.size), self.visit_gaps
 
-    def visits_by_dimension(
+    def group_visits(
         self,
-        dimension: Dimension,
+        groupings: Sequence[VisitGrouping],
         *,
-        with_bounces: bool = False,
-        include_rollups: bool = True,  # noqa: ARG002 - there are none
-        conversions: Goal | None = None,
-    ) -> RowVisits:
-        days = [begun_in(self.period)]
-        begun = self._count_begun(dimension, with_bounces=with_bounces)
-        visits, converted = begun, None
-        if dimension is Dimension.PATH:
-            visits = self._count_seen()
-        if conversions is not None:
-            reached = self.reaches(conversions, days)
-            if dimension is Dimension.PATH:
-                converted = self._count_seen(reached)
+        with_rollups: bool = True,  # noqa: ARG002 - there are none
+    ) -> GroupedVisits:
+        found = list(map(self._group, groupings))
+        return GroupedVisits(found, int(found[0].visits.sum()), self.visit_gaps)
+
+    def _group(self, grouping: VisitGrouping) -> VisitSums:
+        column, which, up_to = grouping.dimension.attribute, grouping.which, grouping.up_to
+        among, reached, sums = self._among(grouping), ALL, "count() AS s_visits"
+        if grouping.reached is not None:
+            reached = self.reaches(grouping.reached, [begun_in(self.period)])
+        if which is WhichView.FIRST and up_to in (VISITS, BOUNCES):
+            rows = self._begins(column, among, reached, with_bounces=up_to == BOUNCES)
+            sums += ", countIf(has_bounced) AS s_bounces" if up_to == BOUNCES else ""
+        else:
+            begun = among if among == ALL else f"visit IN {self._numbers(among)}"
+            if which is WhichView.ANY:
+                column, sums = "page", "sum(visits) AS s_visits"
+                rows = self._seen(reached, begun)
             else:
-                converted = self._count_begun(dimension, reached)
-        size = len(self.reader.texts(dimension))
-        sums = (
-            visits.dense(size).visits,
-            begun.dense(size).bounces,
-            np.zeros(size, np.int64) if converted is None else converted.dense(size).visits,
+                if which is WhichView.LAST:
+                    column = "exit_path"
+                else:
+                    sums = _VISIT_SUMS
+                rows = self._grouped(column, reached, begun)
+        found = self.reader.run(
+            f"SELECT CAST({column} AS String) AS text, {sums} FROM {rows} GROUP BY {column}"
         )
-        return RowVisits(np.stack(sums), self.visit_gaps, int(begun.visits.sum()))
-
-    def _count_begun(
-        self, dimension: Dimension, *conditions: str, with_bounces: bool = False
-    ) -> VisitSums:
-        """Return the visits by the text of their first view, and how many of them bounced."""
-        column = dimension.attribute
-        begins = self._begins(column, *conditions, with_bounces=with_bounces)
-        bounces = ", countIf(has_bounced) AS s_bounces" if with_bounces else ""
-        return self._by_text(
-            f"SELECT CAST({column} AS String) AS text, count() AS s_visits{bounces}"
-            f" FROM {begins} GROUP BY {column}",
-            dimension,
-        )
-
-    def _count_seen(self, *conditions: str) -> VisitSums:
-        """Return the visits that saw each page; the conditions are on the visit."""
-        return self._by_text(
-            "SELECT CAST(page AS String) AS text, sum(visits) AS s_visits"
-            f" FROM {self._seen(*conditions)} GROUP BY page",
-            Dimension.PATH,
-        )
-
-    def _by_text(self, statement: str, dimension: Dimension) -> VisitSums:
-        found = self.reader.run(statement)
-        return _visit_sums(found, self.reader.texts.codes(dimension, found.get("text", ())))
-
-    def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, last: int
-    ) -> tuple[list[VisitSums], Gaps]:
-        found = []
-        for grouping in groupings:
-            dimension, among, reached = grouping.dimension, self._among(grouping), ALL
-            if grouping.reached is not None:
-                reached = self.reaches(grouping.reached, [begun_in(self.period)])
-            if last == VISITS:
-                found.append(self._count_begun(dimension, among, reached))
-                continue
-            conditions = [reached]
-            if among != ALL:
-                conditions.append(f"visit IN {self._numbers(among)}")
-            column = dimension.attribute
-            found.append(
-                self._by_text(
-                    f"SELECT CAST({column} AS String) AS text, {_VISIT_SUMS}"
-                    f" FROM {self._grouped(column, *conditions)} GROUP BY {column}",
-                    dimension,
-                )
-            )
-        return found, self.visit_gaps
+        texts = found.get("text", ())
+        return _visit_sums(found, self.reader.texts.codes(grouping.dimension, texts))
 
     def amounts_by_first_view(
-        self, goal: Goal, groupings: Sequence[FirstViewText]
+        self, goal: Goal, groupings: Sequence[VisitGrouping]
     ) -> tuple[list[AmountCounts], Gaps]:
         reader = self.reader
         days = [begun_in(self.period)]
@@ -419,16 +379,6 @@ class ClickHouseSelected(Selection, Selected):
                 )
             )
         return found, self.visit_gaps
-
-    def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
-        visits = self._grouped("exit_path")
-        sums = self._by_text(
-            f"SELECT CAST(exit_path AS String) AS text, count() AS s_visits FROM {visits}"
-            " GROUP BY exit_path",
-            Dimension.PATH,
-        )
-        pages = self._count_seen() if with_pages else None
-        return sums, pages, self.visit_gaps
 
     def pages_beside(self, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:
         reader = self.reader

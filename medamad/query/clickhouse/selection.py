@@ -45,7 +45,7 @@ from medamad.query.filters import (
 )
 from medamad.query.period import Period
 from medamad.query.request import NO_GAPS, Gap, Gaps, Query
-from medamad.query.sums import FirstViewText
+from medamad.query.sums import VisitGrouping
 
 _SLOT_MS: Final = 15 * 60_000
 """Days begin at a multiple of this in every zone of today."""
@@ -366,7 +366,7 @@ class Selection:
             rows.append(f"SELECT page, count() AS visits FROM ({pages}) GROUP BY page")
         return f"({' UNION ALL '.join(rows)})"
 
-    def _among(self, grouping: FirstViewText) -> str:
+    def _among(self, grouping: VisitGrouping) -> str:
         """Return the condition that a first view has any of the texts of a grouping."""
         if grouping.among is None:
             return ALL

@@ -33,13 +33,13 @@ from medamad.query.reader import OPEN_MS, Reader, Selected
 from medamad.query.request import Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
     AmountCounts,
-    FirstViewText,
+    GroupedVisits,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
-    RowVisits,
     Series,
     Tally,
+    VisitGrouping,
     VisitSums,
 )
 from medamad.query.visit_reports import entry_pages, exit_pages
@@ -111,34 +111,15 @@ class EmbeddedSelected(Selected):
     def visits_by_bucket(self, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
         return visit_figures.visits_by_bucket(self.selection, buckets)
 
-    def visits_by_dimension(
-        self,
-        dimension: Dimension,
-        *,
-        with_bounces: bool = False,
-        include_rollups: bool = True,
-        conversions: Goal | None = None,
-    ) -> RowVisits:
-        return visit_figures.visits_by_dimension(
-            self.selection,
-            dimension,
-            with_bounces=with_bounces,
-            include_rollups=include_rollups,
-            conversions=conversions,
-        )
-
-    def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, last: int
-    ) -> tuple[list[VisitSums], Gaps]:
-        return visit_figures.visits_by_first_view(self.selection, groupings, last=last)
+    def group_visits(
+        self, groupings: Sequence[VisitGrouping], *, with_rollups: bool = True
+    ) -> GroupedVisits:
+        return visit_figures.group_visits(self.selection, groupings, with_rollups=with_rollups)
 
     def amounts_by_first_view(
-        self, goal: Goal, groupings: Sequence[FirstViewText]
+        self, goal: Goal, groupings: Sequence[VisitGrouping]
     ) -> tuple[list[AmountCounts], Gaps]:
         return visit_figures.amounts_by_first_view(self.selection, goal, groupings)
-
-    def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
-        return visit_figures.exit_pages(self.selection, with_pages=with_pages)
 
     def pages_beside(self, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:
         return visit_figures.pages_beside(self.selection, path, step)

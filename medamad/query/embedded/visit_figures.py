@@ -1,9 +1,9 @@
 """The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from attrs import evolve
@@ -16,6 +16,7 @@ from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import ViewsInVisits
 from medamad.query.embedded.rollup_visits import (
+    RollupVisits,
     visits_by_beginning,
     visits_by_code,
     visits_by_end,
@@ -42,12 +43,12 @@ from medamad.query.filters import Mask, cached_mask
 from medamad.query.period import Period
 from medamad.query.request import Gaps
 from medamad.query.sums import (
-    BOUNCES,
     VISITS,
     AmountCounts,
-    FirstViewText,
-    RowVisits,
+    GroupedVisits,
+    VisitGrouping,
     VisitSums,
+    WhichView,
 )
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.parts import Numbers
@@ -152,70 +153,52 @@ def visits_by_bucket(selection: Selection, buckets: Buckets | None) -> tuple[Vis
     return with_rollups(sum_in_buckets(selection, buckets), selection, buckets)
 
 
-def visits_by_dimension(
-    selection: Selection,
-    dimension: Dimension,
-    *,
-    with_bounces: bool = False,
-    include_rollups: bool = True,
-    conversions: Goal | None = None,
-) -> RowVisits:
-    """Return the selected visits by code: those that saw a page, or whose first view has a text.
-
-    With `conversions`, which rollups do not know, or without `include_rollups`, days of which only
-    rollups are left are gaps.
-    """
-    is_by_page = dimension is Dimension.PATH
-    # A visit that bounced saw its first page alone.
-    count = FirstViews(dimension, VISITS)
-    first = FirstViews(dimension, BOUNCES) if with_bounces else count
-    kinds: list[Kind] = [first, SeenPages()] if is_by_page else [first]
-    if conversions is not None:
-        kinds.append(ReachedGoal(conversions, SeenPages() if is_by_page else count))
-    of_first, *others = sum_visits(selection, kinds)
-    of_kind = others.pop(0) if is_by_page else of_first
-    total = int(of_first.visits.sum())
-    if not include_rollups or conversions is not None:
-        gaps = selection.visit_gaps
-    else:
-        days = visits_by_code(selection, dimension)
-        total, gaps = total + days.visits, days.gaps
-        of_first = days.of_first_views(of_first)
-        of_kind = days.of_any_views(of_kind) if is_by_page else days.of_first_views(of_kind)
-    greatest = (int(each.codes[-1]) for each in (of_kind, of_first) if len(each.codes))
-    size = max(greatest, default=-1) + 1
-    nothing = np.zeros(size, np.int64)
-    sums = (
-        of_kind.dense(size).visits,
-        of_first.dense(size).bounces if with_bounces else nothing,
-        others[0].dense(size).visits if others else nothing,
-    )
-    return RowVisits(np.stack(sums), gaps, total)
-
-
-def visits_by_first_view(
-    selection: Selection, groupings: Sequence[FirstViewText], *, last: int
-) -> tuple[list[VisitSums], Gaps]:
+def group_visits(
+    selection: Selection, groupings: Sequence[VisitGrouping], *, with_rollups: bool
+) -> GroupedVisits:
     """Return the selected visits in each of some groupings.
 
-    `last` is the last row of their sums that is needed. Days of which only rollups are left are
-    gaps if a grouping is of some visits only.
+    Without `with_rollups`, or if one is of some visits only, days of which only rollups are left
+    are gaps.
     """
-    kinds = [_kind_of(each, last) for each in groupings]
-    found, gaps = sum_visits(selection, kinds), selection.gaps_without_visits
-    has_days = any(True for _ in selection.rollups_in_period())
-    for place, grouping in enumerate(groupings if has_days else ()):
-        if grouping.among is None and grouping.reached is None:
-            days = visits_by_beginning(selection, grouping.dimension)
-            found[place] = days.of_first_views(found[place])
-            gaps |= days.gaps
-        else:
-            gaps |= selection.visit_gaps
-    return found, gaps
+    found = sum_visits(selection, list(map(_kind_of, groupings)))
+    total = int(found[0].visits.sum())
+    if not with_rollups or any(each.among or each.reached for each in groupings):
+        return GroupedVisits(found, total, selection.visit_gaps)
+    gaps, days = selection.gaps_without_visits, dict[Dimension, RollupVisits]()
+    if any(True for _ in selection.rollups_in_period()):
+        for dimension in {each.dimension for each in groupings}:
+            which = {each.which for each in groupings if each.dimension is dimension}
+            days[dimension] = _rollups_by(selection, dimension, which)
+            gaps |= days[dimension].gaps
+        total += days[groupings[0].dimension].visits
+        found = [
+            _ADDING[each.which](days[each.dimension], sums)
+            for each, sums in zip(groupings, found, strict=True)
+        ]
+    return GroupedVisits(found, total, gaps)
+
+
+_ADDING: Final = {
+    WhichView.FIRST: RollupVisits.of_first_views,
+    WhichView.ANY: RollupVisits.of_any_views,
+    WhichView.LAST: RollupVisits.of_last_views,
+}
+
+
+def _rollups_by(
+    selection: Selection, dimension: Dimension, which: Collection[WhichView]
+) -> RollupVisits:
+    """Return the selected visits of the days of which all that is asked for is known."""
+    if WhichView.LAST in which:
+        return visits_by_end(selection, with_pages=WhichView.ANY in which)
+    if WhichView.ANY in which:
+        return visits_by_code(selection, dimension)
+    return visits_by_beginning(selection, dimension)
 
 
 def amounts_by_first_view(
-    selection: Selection, goal: Goal, groupings: Sequence[FirstViewText]
+    selection: Selection, goal: Goal, groupings: Sequence[VisitGrouping]
 ) -> tuple[list[AmountCounts], Gaps]:
     """Return the amounts in the conversions of the selected visits, in each of some groupings.
 
@@ -228,30 +211,17 @@ def amounts_by_first_view(
     return found, selection.visit_gaps
 
 
-def _kind_of(grouping: FirstViewText, last: int) -> Kind:
-    dimension = grouping.dimension
-    kind: Kind = FirstViews(dimension, last)
+def _kind_of(grouping: VisitGrouping) -> Kind:
+    kind: Kind = FirstViews(grouping.dimension, grouping.up_to)
+    if grouping.which is not WhichView.FIRST:
+        kind = SeenPages() if grouping.which is WhichView.ANY else LastPages()
     if grouping.reached is not None:
         kind = ReachedGoal(grouping.reached, kind)
     return _among(grouping, kind)
 
 
-def _among(grouping: FirstViewText, kind: Kind) -> Kind:
+def _among(grouping: VisitGrouping, kind: Kind) -> Kind:
     return kind if grouping.among is None else BegunWith(*grouping.among, kind)
-
-
-def exit_pages(
-    selection: Selection, *, with_pages: bool
-) -> tuple[VisitSums, VisitSums | None, Gaps]:
-    """Return the selected visits by the path of their last view.
-
-    With `with_pages`, also by the pages that they saw.
-    """
-    kinds = [LastPages(), SeenPages()] if with_pages else [LastPages()]
-    sums, *seen = sum_visits(selection, kinds)
-    days = visits_by_end(selection, with_pages=with_pages)
-    pages = days.of_any_views(seen[0]) if seen else None
-    return days.of_last_views(sums), pages, days.gaps
 
 
 def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:

@@ -43,14 +43,15 @@ from medamad.query.sums import (
     SINCE_PLACES,
     AmountCounts,
     Conversions,
-    FirstViewText,
+    GroupedVisits,
     PropertyCounts,
     Quartiles,
     ReachedGoals,
-    RowVisits,
     Series,
     Tally,
+    VisitGrouping,
     VisitSums,
+    WhichView,
 )
 from medamad.storage.dictionary.decode import TextCache
 
@@ -308,53 +309,27 @@ class ListSelected(Selected):
         ]
         return self._sums(dict(enumerate(groups))), NO_GAPS
 
-    def visits_by_dimension(
-        self,
-        dimension: Dimension,
-        *,
-        with_bounces: bool = False,
-        include_rollups: bool = True,
-        conversions: Goal | None = None,
-    ) -> RowVisits:
+    def group_visits(
+        self, groupings: Sequence[VisitGrouping], *, with_rollups: bool = True
+    ) -> GroupedVisits:
+        return GroupedVisits(list(map(self._group, groupings)), len(self.visits()), NO_GAPS)
+
+    def _group(self, grouping: VisitGrouping) -> VisitSums:
         visits = self.visits()
-        size = len(self.reader.texts(dimension))
-        rows = self._by_code(
-            visits,
-            lambda visit: visit if dimension is Dimension.PATH else visit[:1],
-            dimension,
-        )
-
-        def counted(passes: Callable[[Visit], bool]) -> NDArray[np.int64]:
-            return np.array(
-                [sum(map(passes, rows.get(code, []))) for code in range(size)], np.int64
-            )
-
-        sums = (
-            counted(lambda _: True),
-            counted(self._bounced),
-            counted(
-                lambda visit: conversions is not None and bool(self._moments(visit, conversions))
-            ),
-        )
-        return RowVisits(np.stack(sums), NO_GAPS, len(visits))
-
-    def visits_by_first_view(
-        self, groupings: Sequence[FirstViewText], *, last: int
-    ) -> tuple[list[VisitSums], Gaps]:
-        found = []
-        for grouping in groupings:
-            visits = self.visits()
-            if grouping.among is not None:
-                dimension, codes = grouping.among
-                visits = [visit for visit in visits if self.code(visit[0], dimension) in codes]
-            if grouping.reached is not None:
-                visits = [visit for visit in visits if self._moments(visit, grouping.reached)]
-            rows = self._by_code(visits, lambda visit: visit[:1], grouping.dimension)
-            found.append(self._sums(rows))
-        return found, NO_GAPS
+        if grouping.among is not None:
+            dimension, codes = grouping.among
+            visits = [visit for visit in visits if self.code(visit[0], dimension) in codes]
+        if grouping.reached is not None:
+            visits = [visit for visit in visits if self._moments(visit, grouping.reached)]
+        rows: dict[int, list[Visit]] = {}
+        for visit in visits:
+            views = {WhichView.FIRST: visit[:1], WhichView.ANY: visit, WhichView.LAST: visit[-1:]}
+            for code in {self.code(view, grouping.dimension) for view in views[grouping.which]}:
+                rows.setdefault(code, []).append(visit)
+        return self._sums(rows)
 
     def amounts_by_first_view(
-        self, goal: Goal, groupings: Sequence[FirstViewText]
+        self, goal: Goal, groupings: Sequence[VisitGrouping]
     ) -> tuple[list[AmountCounts], Gaps]:
         found = []
         for grouping in groupings:
@@ -382,26 +357,6 @@ class ListSelected(Selected):
             for pair in pairs_of(event)
             if pair[0] == goal.revenue
         ]
-
-    def exit_pages(self, *, with_pages: bool) -> tuple[VisitSums, VisitSums | None, Gaps]:
-        visits = self.visits()
-        return (
-            self._sums(self._by_code(visits, lambda visit: visit[-1:])),
-            self._sums(self._by_code(visits, lambda visit: visit)) if with_pages else None,
-            NO_GAPS,
-        )
-
-    def _by_code(
-        self,
-        visits: list[Visit],
-        views_of: Callable[[Visit], Visit],
-        dimension: Dimension = Dimension.PATH,
-    ) -> dict[int, list[Visit]]:
-        rows: dict[int, list[Visit]] = {}
-        for visit in visits:
-            for code in {self.code(view, dimension) for view in views_of(visit)}:
-                rows.setdefault(code, []).append(visit)
-        return rows
 
     def _sums(self, rows: dict[int, list[Visit]]) -> VisitSums:
         codes = sorted(rows)
