@@ -44,5 +44,5 @@ class Engine(Protocol):
             website,
             Sources({}),
             Cancellation(),
-            lambda reader: int(reader.select(last_day).total().tally.day_visitors[0]),
+            lambda reader: int(reader.select(last_day).series(None).tally.day_visitors[0]),
         )

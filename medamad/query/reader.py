@@ -66,11 +66,11 @@ class Selected(Protocol):
         Without `with_durations` only views and visitors are summed, which is faster.
         """
 
-    def total(self) -> Series:
-        """Return the sums and the median of all the views, as those of one bucket."""
+    def series(self, buckets: Buckets | None) -> Series:
+        """Return the sums and the medians of the views by bucket, or of all as those of one.
 
-    def series(self, buckets: Buckets) -> Series:
-        """Return the sums and the medians of the views by bucket. Each view must be in one."""
+        Each view must be in a bucket.
+        """
 
     def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
         """Return the quartiles of the durations of some paths, in their order."""

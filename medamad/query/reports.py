@@ -78,72 +78,58 @@ def summary(
     selected = reader.select(query)
     gaps = selected.left_out
 
-    def find_visits(selected: Selected, buckets: Buckets | None) -> VisitSums | None:
-        nonlocal gaps
-        if not query.with_visits:
-            return None
-        visits, visit_gaps = selected.visits_by_bucket(buckets)
-        gaps |= visit_gaps
-        return visits
-
     def figures(
-        selected: Selected, total: Series | None = None, visits: VisitSums | None = None
-    ) -> Row:
+        selected: Selected,
+        buckets: Buckets | None = None,
+        series: Series | None = None,
+        visits: VisitSums | None = None,
+    ) -> tuple[list[Row], Series, VisitSums | None]:
+        """Return the rows of some buckets, or of all, and their sums, which may be known."""
         nonlocal gaps
-        total = total or selected.total()
-        visits = visits or find_visits(selected, None)
-        gaps |= total.tally.gaps | selected.left_out
-        (row,) = _series_rows(total, query, visits, _returning(selected, query, options))
-        return row
+        series = series or selected.series(buckets)
+        if query.with_visits and visits is None:
+            visits, visit_gaps = selected.visits_by_bucket(buckets)
+            gaps |= visit_gaps
+        sums = series.tally
+        gaps |= sums.gaps
+        columns: Columns = {
+            "visitors": sums.visitors(of_page=query.has_path_filter),
+            "pageviews": sums.views,
+            **_bounces_and_durations(sums, series.medians_ms, query),
+        }
+        if visits is not None:
+            columns |= visit_columns(visits)
+        if options.returning_zone is not None:
+            columns |= returning_columns(
+                selected,
+                query,
+                zone=options.returning_zone,
+                now_ms=options.now_ms,
+                buckets=buckets,
+                interval=None if buckets is None else options.interval,
+            )
+        if buckets is not None:
+            columns["date"] = buckets.dates
+        return make_rows(columns), series, visits
 
     total, total_visits, interval = None, None, None
     of_series = options.buckets(reader, query.period)
     if of_series is not None:
         period, buckets = of_series
-        bounded = selected.during(period, Gap.INTERVAL)
-        series, visits = bounded.series(buckets), find_visits(bounded, buckets)
-        gaps |= series.tally.gaps
+        interval, series, visits = figures(selected.during(period, Gap.INTERVAL), buckets)
         is_complete = query.period.end_ms is not None or options.now_ms >= reader.time_bounds()[1]
         if is_complete and not gaps.days(Gap.INTERVAL):
             # All views of the period are in the series.
             total, total_visits = series.total, visits and visits.total()
-        others = {**_returning(bounded, query, options, buckets), "date": buckets.dates}
-        interval = _series_rows(series, query, visits, others)
-    found: Summary = {"current": figures(selected, total, total_visits)}
+    (current,), *_ = figures(selected, None, total, total_visits)
+    found: Summary = {"current": current}
     if before is not None:
-        found["previous"] = figures(reader.select(before))
+        selected = reader.select(before)
+        (found["previous"],), *_ = figures(selected)
+        gaps |= selected.left_out
     if interval is not None:
         found["interval"] = interval
     return Result(found, gaps)
-
-
-def _returning(
-    selected: Selected, query: Query, options: SummaryOptions, buckets: Buckets | None = None
-) -> Columns:
-    if options.returning_zone is None:
-        return {}
-    return returning_columns(
-        selected,
-        query,
-        zone=options.returning_zone,
-        now_ms=options.now_ms,
-        buckets=buckets,
-        interval=None if buckets is None else options.interval,
-    )
-
-
-def _series_rows(
-    series: Series, query: Query, visits: VisitSums | None, others: Columns
-) -> list[Row]:
-    sums = series.tally
-    columns: Columns = {
-        "visitors": sums.visitors(of_page=query.has_path_filter),
-        "pageviews": sums.views,
-        **_bounces_and_durations(sums, series.medians_ms, query),
-    }
-    if visits is not None:
-        columns |= visit_columns(visits)
-    return make_rows(columns | others)
 
 
 def views_by_dimension(

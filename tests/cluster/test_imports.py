@@ -228,7 +228,7 @@ def seen(collector: Collector, website: Website) -> tuple[int, int]:
 
 
 def _totals(reader: Any) -> tuple[int, int]:
-    tally = reader.select(Query()).total().tally
+    tally = reader.select(Query()).series(None).tally
     return int(tally.views[0]), int(tally.day_visitors[0])
 
 

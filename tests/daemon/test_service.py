@@ -399,7 +399,7 @@ async def test_what_exclusions_leave_out_is_kept_apart_when_views_expire(tmp_pat
     def counted() -> tuple[int, Sequence[int]]:
         def ask(reader: Reader) -> tuple[int, Sequence[int]]:
             found = reader.select(Query())
-            return int(found.total().tally.views[0]), found.left_out.days(Gap.EXCLUSIONS)
+            return int(found.series(None).tally.views[0]), found.left_out.days(Gap.EXCLUSIONS)
 
         sources = backend.settings.sources
         return backend.engine.read(website, sources, Cancellation(), ask)

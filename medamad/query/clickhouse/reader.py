@@ -256,13 +256,8 @@ class ClickHouseSelected(Selection, Selected):
         codes = self.reader.texts.codes(dimension, found.get("text", ()))
         return _tally(found, codes, len(self.reader.texts(dimension)))
 
-    def total(self) -> Series:
-        return self._series(places_in(None))
-
-    def series(self, buckets: Buckets) -> Series:
-        return self._series(places_in(buckets))
-
-    def _series(self, places: Places) -> Series:
+    def series(self, buckets: Buckets | None) -> Series:
+        places = places_in(buckets)
         found = self.reader.run(
             f"SELECT {places.key} AS bucket, {_TALLIED}, {_MEDIAN} FROM {self._views()}"
             " GROUP BY bucket"

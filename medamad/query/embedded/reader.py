@@ -95,11 +95,8 @@ class EmbeddedSelected(Selected):
     def tally(self, dimension: Dimension, *, with_durations: bool = True) -> Tally:
         return tally(self.selection, dimension, with_durations=with_durations)
 
-    def total(self) -> Series:
-        return total_of(self.selection)
-
-    def series(self, buckets: Buckets) -> Series:
-        return series_of(self.selection, buckets)
+    def series(self, buckets: Buckets | None) -> Series:
+        return total_of(self.selection) if buckets is None else series_of(self.selection, buckets)
 
     def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
         size = len(self.selection.snapshot.texts(Dimension.PATH))
@@ -186,7 +183,7 @@ class EmbeddedReader(Reader):
                 visits.part.events()
         # The first finds where the median is, the second what is near it.
         for _ in range(2):
-            self.select(Query()).total()
+            self.select(Query()).series(None)
         for dimension in VIEW_DIMENSIONS:
             self.texts(dimension)
 

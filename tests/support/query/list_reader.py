@@ -269,13 +269,11 @@ class ListSelected(Selected):
         size = len(self.reader.texts(dimension))
         return _tally(self._views(), lambda view: self.code(view, dimension), size)
 
-    def total(self) -> Series:
-        return self._series(lambda _: 0, 1)
+    def series(self, buckets: Buckets | None) -> Series:
+        def place_of(view: Entry) -> int:
+            return _place(buckets, view)
 
-    def series(self, buckets: Buckets) -> Series:
-        return self._series(lambda view: _place(buckets, view), len(buckets.dates))
-
-    def _series(self, place_of: Callable[[Entry], int], size: int) -> Series:
+        size = 1 if buckets is None else len(buckets.dates)
         views = self._views()
         groups = [[view for view in views if place_of(view) == place] for place in range(size)]
         medians_ms = _quartiles([times(group) for group in groups]).quartile(2)
