@@ -155,7 +155,7 @@ def views_by_dimension(
     gaps = sums.gaps | selected.left_out
     names: Sequence[str] = reader.texts(dimension)
     order = order_of_texts(reader.texts, dimension)
-    found = _visits_of_rows(query, selected, reader.select, dimension, sums.size)
+    found = _visits_of_rows(reader, query, selected, dimension, sums.size)
     if found is not None:
         # Visits may have seen pages, or begun with texts, that no selected view has.
         sums = sums.padded(found.size)
@@ -196,7 +196,7 @@ def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
     sums, found = one.beside(other), None
     gaps = sums.gaps | selected[0].left_out
     visits_of_one, visits_of_other = (
-        _visits_of_rows(row, each, reader.select, _ANY, 0)
+        _visits_of_rows(reader, row, each, _ANY, 0)
         for row, each in zip(of_rows, selected, strict=True)
     )
     if visits_of_one is not None and visits_of_other is not None:
@@ -209,11 +209,7 @@ def views_by_hosting(reader: Reader, query: Query) -> Result[list[Row]]:
 
 
 def _visits_of_rows(
-    query: Query,
-    selected: Selected,
-    select: Callable[[Query], Selected],
-    dimension: Dimension,
-    size: int,
+    reader: Reader, query: Query, selected: Selected, dimension: Dimension, size: int
 ) -> RowVisits | None:
     """Return the visits of at least `size` rows, if any are wanted."""
     if not (query.with_visits or query.conversions or query.order == "visits"):
@@ -230,7 +226,7 @@ def _visits_of_rows(
     found = selected.group_visits(groupings)
     visits = among = found.sums[1 if dimension is Dimension.PATH else 0]
     if query.conversions and query.goals:
-        of_all = select(query.without_goals)
+        of_all = reader.select(query.without_goals)
         (among,) = of_all.group_visits([by_row], with_rollups=False).sums
     known = [each.codes for each in (*found.sums, among) if len(each.codes)]
     size = max([size, *(int(codes[-1]) + 1 for codes in known)])
@@ -328,10 +324,6 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     conversions, as with `views_by_dimension`. Days of which single durations are unknown are left
     out.
     """
-
-    def select(query: Query) -> Selected:
-        return reader.select(query).with_single_durations()[0]
-
     selected, gaps = reader.select(query).with_single_durations()
     sums = selected.tally(Dimension.PATH)
     total_ms, visitors = sums.duration_ms, sums.visitors(of_page=True)
@@ -359,7 +351,7 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
         columns["visitors"] = visitors[codes]
         columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
         columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
-    found = _visits_of_rows(query, selected, select, Dimension.PATH, sums.size)
+    found = _visits_of_rows(reader, query, selected, Dimension.PATH, sums.size)
     if found is not None:
         columns |= _columns_of_visits(found, codes, query)
         gaps |= found.gaps
