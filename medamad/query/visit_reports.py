@@ -3,7 +3,6 @@
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.names import order_of_texts
@@ -46,10 +45,9 @@ def entry_pages(reader: Reader, query: Query) -> Result[list[Row]]:
     up_to = VISITS if query.is_brief else DURATION_MS
     found = selected.group_visits([VisitGrouping(Dimension.PATH, up_to=up_to)])
     (sums,) = found.sums
-    rows, paths = _page_of_paths(sums, reader.texts, query)
-    columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
+    columns, shown = _pages_of(sums, reader.texts, query)
     if not query.is_brief:
-        columns |= _means(sums.take(rows))
+        columns |= _means(shown)
     return Result(make_rows(columns), found.gaps | selected.left_out)
 
 
@@ -63,32 +61,27 @@ def exit_pages(reader: Reader, query: Query) -> Result[list[Row]]:
     which = [WhichView.LAST] if query.is_brief else [WhichView.LAST, WhichView.ANY]
     found = selected.group_visits([VisitGrouping(Dimension.PATH, each) for each in which])
     sums, *pages = found.sums
-    rows, paths = _page_of_paths(sums, reader.texts, query)
-    columns = _page_columns(paths, sums.visits[rows], sums.visits.sum())
+    columns, shown = _pages_of(sums, reader.texts, query)
     if pages:
-        shown = pages[0].dense(len(reader.texts(Dimension.PATH))).take(sums.codes[rows])
-        columns["exit_percentage"] = fractions(sums.visits[rows], shown.visits)
+        of_pages = pages[0].dense(len(reader.texts(Dimension.PATH))).take(shown.codes)
+        columns["exit_percentage"] = fractions(shown.visits, of_pages.visits)
     return Result(make_rows(columns), found.gaps | selected.left_out)
 
 
-def _page_of_paths(
-    sums: VisitSums, texts: CodeTexts, query: Query
-) -> tuple[NDArray[np.intp], list[str]]:
-    """Return the places in some sums, and the paths, of the rows that a query asks for."""
+def _pages_of(sums: VisitSums, texts: CodeTexts, query: Query) -> tuple[Columns, VisitSums]:
+    """Return the pages that a query asks for with their visits, and all sums of these."""
     of_codes = texts(Dimension.PATH)
     visits = np.zeros(len(of_codes), np.int64)
     visits[sums.codes] = sums.visits
     order = order_of_texts(texts, Dimension.PATH)
     codes, paths = page_of_rows(np.flatnonzero(visits), (visits,), of_codes, query.row_slice, order)
-    return np.searchsorted(sums.codes, codes), paths
-
-
-def _page_columns(paths: list[str], visits: NDArray[np.int64], total: np.int64) -> Columns:
-    return {
+    shown = sums.take(np.searchsorted(sums.codes, codes))
+    columns: Columns = {
         "path": paths,
-        "visits": visits,
-        "visits_percentage": fractions(visits, np.asarray(total)),
+        "visits": shown.visits,
+        "visits_percentage": fractions(shown.visits, visits.sum()),
     }
+    return columns, shown
 
 
 def pages_beside(
