@@ -35,6 +35,7 @@ from medamad.config.schema import Config
 from medamad.config.settings import sources
 from medamad.domain.errors import BadRequest
 from medamad.domain.exported_settings import exported_exclusions
+from medamad.domain.instants import day_as_text
 from medamad.domain.websites import Website
 from medamad.domain.zones import start_of_day
 from medamad.query.embedded.reader import EmbeddedReader
@@ -45,7 +46,6 @@ from medamad.storage.environment.owner import as_invoker
 from medamad.storage.offline import StoreReader, defined_for, open_reader
 from medamad.storage.segments.damage import WAYS_OUT
 from medamad.transfer.export import FORMAT_NAMES, WHAT, ExportRequest, ExportSource, Source
-from medamad.transfer.rows import format_day
 
 _EXCLUSIONS: Final = "exclusions"
 _MODE: Final = 0o600
@@ -251,7 +251,7 @@ def _without(gaps_of: Mapping[str, Gaps], kinds: Iterable[tuple[Gap, str]]) -> I
             if missing := gaps.days(gap):
                 names.setdefault(tuple(missing), []).append(name)
         for days, tables in names.items():
-            bounds = f"from {format_day(days[0])} to {format_day(days[-1])}"
+            bounds = f"from {day_as_text(days[0])} to {day_as_text(days[-1])}"
             yield f"{', '.join(tables)}: {incomplete} {counted(len(days), 'day')} {bounds}"
 
 

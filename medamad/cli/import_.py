@@ -49,6 +49,7 @@ from medamad.config.settings import cluster_settings, retention, rules
 from medamad.daemon.messages import reason_of
 from medamad.domain.errors import ApiError, BadRequest, Conflict, NotFound
 from medamad.domain.exported_settings import ExportedSettings
+from medamad.domain.instants import day_as_text
 from medamad.domain.websites import Website
 from medamad.domain.zones import DAY_S, day_at
 from medamad.ingest.website_rules import WebsiteRules
@@ -80,7 +81,6 @@ from medamad.transfer.import_survey import (
     survey_rows,
 )
 from medamad.transfer.registry import SOURCE_NAMES
-from medamad.transfer.rows import format_day
 
 
 class ListedImport(msgspec.Struct):
@@ -132,7 +132,7 @@ def batches(reader: StoreReader) -> Iterator[tuple[Website, ImportBatch]]:
 def _dates(batch: ImportBatch) -> tuple[str, str]:
     """Return the first and the last date, as the import reported them."""
     if batch.days is not None:
-        return format_day(batch.days[0]), format_day(batch.days[1])
+        return day_as_text(batch.days[0]), day_as_text(batch.days[1])
     return date_of_time(batch.first_ms), date_of_time(batch.last_ms)
 
 

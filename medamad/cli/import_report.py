@@ -13,6 +13,7 @@ from medamad.admin.imports import Ended
 from medamad.admin.protocol import AdminRequest
 from medamad.cli.support import counted, print_error
 from medamad.domain.exported_settings import ExportedSettings
+from medamad.domain.instants import day_as_text
 from medamad.domain.websites import Website
 from medamad.storage.compaction.retention import Cutoff
 from medamad.storage.environment.trusted_clock import until_trusted
@@ -21,7 +22,6 @@ from medamad.transfer.import_context import SkipReason
 from medamad.transfer.import_days import DayGatherer
 from medamad.transfer.import_rows import RowGatherer
 from medamad.transfer.import_survey import ImportFile, Survey
-from medamad.transfer.rows import format_day
 
 Gathered: TypeAlias = RowGatherer | DayGatherer
 
@@ -195,7 +195,7 @@ def _report(plan: Plan, gathering: Gathered, ended: Ended | None) -> ImportRepor
     if isinstance(gathering, DayGatherer):
         report.past_days = gathering.past_days
         if gathering.days:
-            report.first, report.last = format_day(gathering.first), format_day(gathering.last)
+            report.first, report.last = day_as_text(gathering.first), day_as_text(gathering.last)
         report.days = gathering.days
         report.days_there = gathering.days_existing
         report.days_not_over = gathering.days_not_over

@@ -39,6 +39,11 @@ def second_as_text(unix_s: int) -> str:
     return f"{(_EPOCH + timedelta(seconds=unix_s)).isoformat()}Z"
 
 
+def day_as_text(day: int) -> str:
+    """Return the date of a day, which is the number of days since 1970-01-01."""
+    return date.fromordinal(_EPOCH_DAY + day).isoformat()
+
+
 def is_day(text: str) -> bool:
     """Return whether a text has the form of a day such as 2026-01-31."""
     return _DAY.match(text) is not None

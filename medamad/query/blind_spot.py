@@ -7,12 +7,13 @@ followed is left out, as it may have begun late, and so is what is before a day 
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date, tzinfo
+from datetime import tzinfo
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from medamad.domain.dimensions import OTHER, Dimension
+from medamad.domain.instants import day_as_text
 from medamad.domain.zones import start_of_day
 from medamad.query.period import Period
 from medamad.query.reader import Reader
@@ -24,7 +25,6 @@ PARTS: Final = ("browser", "path", "day")
 """What loads can be compared by. The first is the default."""
 BlindSpot: TypeAlias = dict[str, Any]
 _DIMENSIONS: Final = {"browser": Dimension.BROWSER, "path": Dimension.PATH}
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def followed_days(loads: RequestDays, first: int | None, last: int | None) -> list[int]:
@@ -78,8 +78,8 @@ def blind_spot(
         for key in ordered[:limit]
     ]
     content: BlindSpot = {
-        "first": _date(first),
-        "last": _date(last),
+        "first": day_as_text(first),
+        "last": day_as_text(last),
         "loads": people.total() + robots,
         "robots": robots,
         "counted": current.pageviews,
@@ -104,7 +104,7 @@ def _people(loads: Mapping[int, RequestCounts], by: str) -> Counter[str]:
         for browser, by_path in of_day.items():
             if browser:
                 for path, count in by_path.items():
-                    key = {"browser": browser, "path": path}.get(by) or _date(day)
+                    key = {"browser": browser, "path": path}.get(by) or day_as_text(day)
                     people[key] += count
     return people
 
@@ -121,7 +121,3 @@ def _counted(reader: Reader, query: Query, by: str, now_ms: int) -> tuple[dict[s
     codes = np.flatnonzero(tally.views).tolist()
     counted = {texts[code]: int(tally.views[code]) for code in codes}
     return counted, tally.gaps | selected.left_out
-
-
-def _date(day: int) -> str:
-    return date.fromordinal(_EPOCH_DAY + day).isoformat()

@@ -6,11 +6,12 @@ whole.
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date, tzinfo
+from datetime import tzinfo
 from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
+from medamad.domain.instants import day_as_text
 from medamad.domain.zones import day_at
 from medamad.lookup.robots import Robots
 from medamad.query.period import Period
@@ -28,7 +29,6 @@ FIELDS: Final = (NAME, OPERATOR, PURPOSE, PATH)
 """What they can be chosen by."""
 
 Row: TypeAlias = dict[str, str | int | float]
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 @frozen(kw_only=True)
@@ -91,7 +91,7 @@ def robot_rows(days: RequestDays, robots: Robots, query: RobotQuery) -> Result[l
 
 def _described(by: str, key: str | int, robots: Robots) -> Row:
     if by == DAY:
-        return {"date": date.fromordinal(_EPOCH_DAY + int(key)).isoformat()}
+        return {"date": day_as_text(int(key))}
     if by == NAME:
         robot = robots.of(str(key))
         return {"name": key, "operator": robot.operator, "purpose": str(robot.purpose)}

@@ -24,6 +24,7 @@ from medamad.domain.dimensions import (
 )
 from medamad.domain.errors import BadRequest, RetryLater
 from medamad.domain.hits import NUMBERS_OF_HITS
+from medamad.domain.instants import day_as_text
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.embedded.scan import damaged_days
@@ -40,7 +41,6 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.snapshot import Snapshot
 from medamad.transfer.registry import FORMATS
-from medamad.transfer.rows import format_day
 from medamad.transfer.tables import (
     DISPLAY_NAMES,
     EVENTS_TABLE,
@@ -386,7 +386,7 @@ def _without_unknown_visits(rows: list[Any], gaps: Gaps) -> list[Any]:
 
 
 def _dates(gaps: Gaps, *kinds: Gap) -> set[str]:
-    return {format_day(day) for day in gaps.days(*kinds)}
+    return {day_as_text(day) for day in gaps.days(*kinds)}
 
 
 def _report_rows(report: str, found: Sequence[Any]) -> ColumnValues:

@@ -154,8 +154,3 @@ def parse_day(text: str) -> int:
     if day < 0 or len(text) != _DATE_LENGTH:
         raise ValueError(text)
     return day
-
-
-def format_day(day: int) -> str:
-    """Return the date of a day number, such as 2026-01-31."""
-    return date.fromordinal(day + _EPOCH).isoformat()

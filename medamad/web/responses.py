@@ -1,7 +1,6 @@
 """Responses: status, headers and body; errors; and bodies that are streamed."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import date
 from http import HTTPStatus
 from io import BytesIO
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from medamad.domain.errors import ApiError, RetryLater, Unauthorised
+from medamad.domain.instants import day_as_text
 from medamad.query.request import Gap, Gaps
 
 WRITTEN_BYTES: Final = 65_536
@@ -214,7 +214,6 @@ def allow_header(methods: Iterable[str]) -> str:
 
 
 PARTIAL: Final = b"X-Medamad-Partial"
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def partial_headers(gaps: Gaps, exclusions: int = 0) -> Headers:
@@ -224,14 +223,10 @@ def partial_headers(gaps: Gaps, exclusions: int = 0) -> Headers:
     `figures="2025-01-01/2025-01-31"`; and the number of exclusions, if there are any: `left-out=2`.
     """
     entries = [
-        f'{gap.value}="{_date(days[0])}/{_date(days[-1])}"'
+        f'{gap.value}="{day_as_text(days[0])}/{day_as_text(days[-1])}"'
         for gap in Gap
         if (days := gaps.days(gap))
     ]
     if exclusions:
         entries.append(f"left-out={exclusions}")
     return ((PARTIAL, ", ".join(entries).encode("ascii")),) if entries else ()
-
-
-def _date(day: int) -> str:
-    return date.fromordinal(_EPOCH_DAY + day).isoformat()
