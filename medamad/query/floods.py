@@ -185,17 +185,13 @@ class _Search:
     def _others(self, filters: Filters) -> Counts:
         """Count the visits that match filters in the hours without a flood."""
         if filters not in self._known:
-            self._known[filters] = self._count_others(filters)
+            of_floods = [self._counts(filters, span) for span in self.spans]
+            self._known[filters] = {
+                field: Counter(of_field)
+                - sum((Counter(flood[field]) for flood in of_floods), Counter[str]())
+                for field, of_field in self._counts(filters, None).items()
+            }
         return self._known[filters]
-
-    def _count_others(self, filters: Filters) -> Counts:
-        counts = self._counts(filters, None)
-        of_floods = [self._counts(filters, span) for span in self.spans]
-        return {
-            field: Counter(of_field)
-            - sum((Counter(flood[field]) for flood in of_floods), Counter[str]())
-            for field, of_field in counts.items()
-        }
 
     def _counts(self, filters: Filters, span: _Span | None) -> Counts:
         """Count the visits that match filters in a flood, or in all hours, by their values."""
