@@ -23,7 +23,6 @@ from medamad.query.sums import (
     AmountCounts,
     GroupedVisits,
     PropertyCounts,
-    Quartiles,
     ReachedGoals,
     Series,
     Tally,
@@ -72,8 +71,11 @@ class Selected(Protocol):
         Each view must be in a bucket.
         """
 
-    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
-        """Return the quartiles of the durations of some paths, in their order."""
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Return the three quartiles of the durations of some paths in ms, shape (3, n).
+
+        Interpolated linearly and rounded half to even; 0 without a known duration.
+        """
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the visitors by bucket and SINCE_PLACES, shape (n, 1 + places).

@@ -334,9 +334,9 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     # Durations are sorted only for the pages that may be on the page of rows, as the sums decide.
     shown, row_slice = rows_in_reach(np.flatnonzero(total_ms), first, query.row_slice)
     texts = reader.texts(Dimension.PATH)
-    quartiles = selected.quartiles(shown)
+    lower_ms, of_shown_ms, upper_ms = selected.quartiles(shown)
     medians_ms = np.zeros(len(total_ms), np.int64)
-    medians_ms[shown] = quartiles.quartile(2)[: len(shown)]
+    medians_ms[shown] = of_shown_ms
     order = order_of_texts(reader.texts, Dimension.PATH)
     codes, paths = page_of_rows(shown, (first, medians_ms), texts, row_slice, order)
     columns: Columns = {
@@ -349,8 +349,8 @@ def time_on_page(reader: Reader, query: Query) -> Result[list[Row]]:
     if not query.is_brief:
         places = np.searchsorted(shown, codes)
         columns["visitors"] = visitors[codes]
-        columns["duration_upper_quartile"] = quartiles.quartile(3)[places]
-        columns["duration_lower_quartile"] = quartiles.quartile(1)[places]
+        columns["duration_upper_quartile"] = upper_ms[places]
+        columns["duration_lower_quartile"] = lower_ms[places]
     found = _visits_of_rows(reader, query, selected, Dimension.PATH, sums.size)
     if found is not None:
         columns |= _columns_of_visits(found, codes, query)

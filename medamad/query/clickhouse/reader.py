@@ -50,7 +50,6 @@ from medamad.query.sums import (
     Conversions,
     GroupedVisits,
     PropertyCounts,
-    Quartiles,
     ReachedGoals,
     Series,
     Tally,
@@ -71,9 +70,7 @@ _TALLY: Final = (
 """The rows of a `Tally`."""
 _TALLIED: Final = ", ".join(f"{sql} AS t{row}" for row, sql in enumerate(_TALLY))
 _ALL_QUARTILES: Final = "quantilesExactInclusiveIf(0.25, 0.5, 0.75)(duration_ms, duration_ms > 0)"
-_QUARTILES: Final = "countIf(duration_ms > 0) AS timed, " + ", ".join(
-    f"{_ALL_QUARTILES}[{number}] AS q{number}" for number in (1, 2, 3)
-)
+_QUARTILES: Final = ", ".join(f"{_ALL_QUARTILES}[{number}] AS q{number}" for number in (1, 2, 3))
 _MEDIAN: Final = "quantileExactInclusiveIf(0.5)(duration_ms, duration_ms > 0) AS median"
 _VISIT_SUMS: Final = (
     "count() AS s_visits, sum(views) AS s_views, countIf(views = 1 AND NOT engaged) AS s_bounces,"
@@ -265,10 +262,10 @@ class ClickHouseSelected(Selection, Selected):
         medians_ms = np.zeros(places.size, np.int64)
         numbers = _places(found, places)
         if len(numbers):
-            medians_ms[numbers] = np.rint(np.nan_to_num(found["median"])).astype(np.int64)
+            medians_ms[numbers] = _rounded(found["median"])
         return Series(_tally(found, numbers, places.size), medians_ms)
 
-    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         wanted = np.zeros(len(self.reader.texts(Dimension.PATH)), np.bool_)
         wanted[paths] = True
         condition = self.reader.sets.matching("path", Dimension.PATH, wanted)
@@ -277,15 +274,11 @@ class ClickHouseSelected(Selection, Selected):
             " GROUP BY path"
         )
         codes = self.reader.texts.codes(Dimension.PATH, found.get("text", ()))
-        counts = np.zeros(len(wanted), np.int64)
-        quarters = np.zeros((3, len(wanted)), np.int64)
-        if len(codes):
-            inside = codes < len(wanted)
-            counts[codes[inside]] = found["timed"][inside]
-            for row in range(3):
-                fourfold = np.rint(4 * np.nan_to_num(found[f"q{row + 1}"])).astype(np.int64)
-                quarters[row, codes[inside]] = fourfold[inside]
-        return _quartiles_of(counts[paths], quarters[:, paths])
+        quartiles = np.zeros((3, len(wanted)), np.int64)
+        inside = codes < len(wanted)
+        for row, of_codes in enumerate(quartiles if len(codes) else (), 1):
+            of_codes[codes[inside]] = _rounded(found[f"q{row}"])[inside]
+        return quartiles[:, paths]
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         places = places_in(buckets)
@@ -520,16 +513,9 @@ def _tally(found: Found, numbers: NDArray[np.int64], size: int) -> Tally:
     return Tally(sums, NO_GAPS)
 
 
-def _quartiles_of(counts: NDArray[np.int64], fourfold: NDArray[np.int64]) -> Quartiles:
-    """Return quartiles of which four times their value is known, exactly.
-
-    Any two whole numbers stand for it that it is between in the right proportion.
-    """
-    below, rest = np.divmod(fourfold, 4)
-    quarters = np.maximum(counts - 1, 0) * np.array([[1], [2], [3]]) % 4
-    low_ms = below + np.where(quarters == 3, rest, 0)  # noqa: PLR2004 - of four
-    high_ms = below + np.select([quarters == 1, quarters == 2], [rest, rest // 2], 0)  # noqa: PLR2004
-    return Quartiles(counts, low_ms, high_ms)
+def _rounded(durations_ms: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return durations in whole milliseconds; 0 of none."""
+    return np.rint(np.nan_to_num(durations_ms)).astype(np.int64)
 
 
 def _visit_sums(found: Found, codes: NDArray[np.int64]) -> VisitSums:

@@ -35,7 +35,6 @@ from medamad.query.sums import (
     AmountCounts,
     GroupedVisits,
     PropertyCounts,
-    Quartiles,
     ReachedGoals,
     Series,
     Tally,
@@ -98,9 +97,10 @@ class EmbeddedSelected(Selected):
     def series(self, buckets: Buckets | None) -> Series:
         return total_of(self.selection) if buckets is None else series_of(self.selection, buckets)
 
-    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         size = len(self.selection.snapshot.texts(Dimension.PATH))
-        return quartiles_by_path(self.selection, paths, size)
+        found = quartiles_by_path(self.selection, paths, size)
+        return np.stack([found.quartile(number) for number in (1, 2, 3)])
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         return visitors_by_since(self.selection, buckets)

@@ -279,14 +279,15 @@ class ListSelected(Selected):
         medians_ms = _quartiles([times(group) for group in groups]).quartile(2)
         return Series(_tally(views, place_of, size), medians_ms)
 
-    def quartiles(self, paths: NDArray[np.integer[Any]]) -> Quartiles:
+    def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         views = self._views()
-        return _quartiles(
+        found = _quartiles(
             [
                 times([view for view in views if self.code(view, Dimension.PATH) == code])
                 for code in paths.tolist()
             ]
         )
+        return np.stack([found.quartile(number) for number in (1, 2, 3)])
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         sums = np.zeros((len(buckets.dates), 1 + len(SINCE_PLACES)), np.int64)
