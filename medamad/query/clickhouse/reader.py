@@ -312,24 +312,25 @@ class ClickHouseSelected(Selection, Selected):
         return GroupedVisits(found, int(found[0].visits.sum()), self.visit_gaps)
 
     def _group(self, grouping: VisitGrouping) -> VisitSums:
-        column, which, up_to = grouping.dimension.attribute, grouping.which, grouping.up_to
-        among, reached, sums = self._among(grouping), ALL, "count() AS s_visits"
+        column, sums = grouping.dimension.attribute, "count() AS s_visits"
+        among, reached = self._among(grouping), ALL
         if grouping.reached is not None:
             reached = self.reaches(grouping.reached, [begun_in(self.period)])
-        if which is WhichView.FIRST and up_to in (VISITS, BOUNCES):
-            rows = self._begins(column, among, reached, with_bounces=up_to == BOUNCES)
-            sums += ", countIf(has_bounced) AS s_bounces" if up_to == BOUNCES else ""
+        begun = among if among == ALL else f"visit IN {self._numbers(among)}"
+        if grouping.which is WhichView.ANY:
+            column, sums = "page", "sum(visits) AS s_visits"
+            rows = self._seen(reached, begun)
+        elif grouping.which is WhichView.LAST:
+            column = "exit_path"
+            rows = self._grouped(column, reached, begun)
+        elif grouping.up_to == VISITS:
+            rows = self._begins(column, among, reached)
+        elif grouping.up_to == BOUNCES:
+            sums += ", countIf(has_bounced) AS s_bounces"
+            rows = self._begins(column, among, reached, with_bounces=True)
         else:
-            begun = among if among == ALL else f"visit IN {self._numbers(among)}"
-            if which is WhichView.ANY:
-                column, sums = "page", "sum(visits) AS s_visits"
-                rows = self._seen(reached, begun)
-            else:
-                if which is WhichView.LAST:
-                    column = "exit_path"
-                else:
-                    sums = _VISIT_SUMS
-                rows = self._grouped(column, reached, begun)
+            sums = _VISIT_SUMS
+            rows = self._grouped(column, reached, begun)
         found = self.reader.run(
             f"SELECT CAST({column} AS String) AS text, {sums} FROM {rows} GROUP BY {column}"
         )
