@@ -4,7 +4,7 @@ The visits of a day can be filtered by one dimension, as far as it is known how 
 visits match; else the day is a gap.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from attrs import evolve, frozen
@@ -15,6 +15,7 @@ from medamad.query.buckets import Buckets
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.visit_sums import add_up
 from medamad.query.filters import Mask
+from medamad.query.period import Period
 from medamad.query.request import DayGap, Gap, Gaps
 from medamad.query.sums import VisitSums
 from medamad.storage.segments.counters import Counters, merge
@@ -29,7 +30,7 @@ from medamad.storage.segments.visit_counters import (
     VISITS,
 )
 
-_ALL_GROUPS = (FIRST, LATER, OUTSIDE)
+_ALL_GROUPS: tuple[int, ...] = (FIRST, LATER, OUTSIDE)
 _NOTHING = Counters(np.zeros(0, np.uint32), (np.zeros(0, np.int64),) * VISIT_SUMS)
 
 
@@ -65,11 +66,11 @@ class RollupVisits:
 
     def of_first_views(self, others: VisitSums) -> VisitSums:
         """Return sums, and those of the visits whose first view has the code."""
-        return self._added(others, _group(self.counters, FIRST))
+        return self._added(others, _sums_of(self.counters, (FIRST,)))
 
     def of_any_views(self, others: VisitSums) -> VisitSums:
-        """Return sums, and those of the visits that have a view with the code."""
-        return self._added(others, _added(self.counters, _ALL_GROUPS))
+        """Return sums, and those of the visits that have a view with the code: that of a page."""
+        return self._added(others, _sums_of(self.counters, _ALL_GROUPS))
 
     def of_last_views(self, others: VisitSums) -> VisitSums:
         """Return sums, and the number of the visits whose last view has the code."""
@@ -88,8 +89,7 @@ def visits_by_code(selection: Selection, dimension: Dimension) -> RollupVisits:
 
     By pages, visits count for each one that they saw.
     """
-    is_by_page = dimension is Dimension.PATH
-    return _by_code(selection, dimension, with_pages=is_by_page, filtered=True)
+    return _by_code(selection, dimension, with_pages=dimension is Dimension.PATH)
 
 
 def visits_by_beginning(selection: Selection, dimension: Dimension) -> RollupVisits:
@@ -97,7 +97,7 @@ def visits_by_beginning(selection: Selection, dimension: Dimension) -> RollupVis
 
     Of days of which only some visits are selected, those by first page are unknown.
     """
-    return _by_code(selection, dimension, filtered=dimension is not Dimension.PATH)
+    return _by_code(selection, dimension)
 
 
 def visits_by_end(selection: Selection, *, with_pages: bool) -> RollupVisits:
@@ -114,15 +114,12 @@ def _by_code(
     *,
     with_pages: bool = False,
     with_exits: bool = False,
-    filtered: bool = False,
 ) -> RollupVisits:
     gaps: set[DayGap] = set()
     found, visits = [_NOTHING], 0
     for day in _selected_days(selection, gaps):
-        is_known = (
-            (filtered or day.dimension is None)
-            and (day.visits.has_pages or not with_pages)
-            and (day.visits.has_exits or not with_exits)
+        is_known = (day.visits.has_pages or not with_pages) and (
+            day.visits.has_exits or not with_exits
         )
         counters = day.counters(dimension) if is_known else None
         if counters is None:
@@ -135,34 +132,16 @@ def _by_code(
 
 @frozen(eq=False)
 class _SelectedDay:
-    """The selected visits of a day: their sums, shape (OF_GROUP,), and the groups they are in.
+    """The selected visits of a day, and their sums, shape (OF_GROUP,).
 
-    `matches` has which codes of `dimension` select them; without one, all visits are selected.
+    `counters` returns their sums by a dimension, or None if they are unknown.
     """
 
     number: int
     span: tuple[int, int]
     visits: DayVisits
     sums: NDArray[np.int64]
-    dimension: Dimension | None = None
-    matches: Mask | None = None
-    groups: tuple[int, ...] = _ALL_GROUPS
-
-    def counters(self, dimension: Dimension) -> Counters | None:
-        """Return the sums by a dimension, or None if they are unknown."""
-        counters = self.visits.counters(dimension)
-        if self.matches is None or counters is None:
-            return counters
-        # Visits that saw a page saw others, too; those that match by a later view have another row.
-        if dimension is not self.dimension or dimension is Dimension.PATH:
-            return None
-        others = (counters.sums[group + VISITS] for group in self.groups[1:])
-        if any(visits[self.matches].any() for visits in others):
-            return None
-        sums = [row[self.matches] for row in counters.sums]
-        if OUTSIDE not in self.groups:
-            sums[OUTSIDE : OUTSIDE + OF_GROUP] = [np.zeros_like(sums[0])] * OF_GROUP
-        return Counters(counters.codes[self.matches], tuple(sums))
+    counters: Callable[[Dimension], Counters | None]
 
 
 def _selected_days(selection: Selection, gaps: set[DayGap]) -> Iterator[_SelectedDay]:
@@ -180,26 +159,23 @@ def _select(selection: Selection, rollup: Rollup) -> _SelectedDay | None:
     visits, span = rollup.visits, rollup.time_bounds
     if visits is None:
         return None
-    everything = _SelectedDay(rollup.day, span, visits, _group(visits.overall(), FIRST).sum(axis=1))
-    filters = [
-        (dimension, mask, _matches(visits, dimension, mask))
-        for dimension, mask in selection.filter.codes.items()
-    ]
-    if any(matches is not None and not matches.any() for *_, matches in filters):
-        return evolve(everything, sums=np.zeros_like(everything.sums))
-    if not everything.sums.any():
+    sums = _sums_of(visits.overall(), (FIRST,)).sum(axis=1)
+    everything = _SelectedDay(rollup.day, span, visits, sums, visits.counters)
+    masks = []
+    for dimension, mask in selection.filter.codes.items():
+        matches = _matches(visits, dimension, mask)
+        if matches is not None and not matches.any():
+            return evolve(everything, sums=np.zeros_like(sums))
+        if matches is None or not matches.all():
+            masks.append((dimension, mask))
+    if not sums.any():
         return everything
     if selection.filter.is_by_view or not selection.period.contains(*span):
         return None
-    masks = [
-        (dimension, mask)
-        for dimension, mask, matches in filters
-        if matches is None or not matches.all()
-    ]
     if all(_matches_all(rollup, dimension, mask) for dimension, mask in masks):
         # The first view of each visit is one of the day.
         return everything
-    return _select_by(selection, rollup, visits, *masks[0]) if len(masks) == 1 else None
+    return _select_by(selection.period, rollup, everything, *masks[0]) if len(masks) == 1 else None
 
 
 def _matches(visits: DayVisits, dimension: Dimension, mask: Mask) -> Mask | None:
@@ -217,37 +193,37 @@ def _matches_all(rollup: Rollup, dimension: Dimension, mask: Mask) -> bool:
 
 
 def _select_by(
-    selection: Selection, rollup: Rollup, visits: DayVisits, dimension: Dimension, mask: Mask
+    period: Period, rollup: Rollup, day: _SelectedDay, dimension: Dimension, mask: Mask
 ) -> _SelectedDay | None:
-    """Return the visits of a day that have a view with a matching code of a dimension."""
-    counters, span, period = visits.counters(dimension), rollup.time_bounds, selection.period
+    """Return those visits of a day that have a view with a matching code of a dimension."""
+    counters = day.counters(dimension)
     # Of the pages of imported visits, the first alone has all sums.
     if counters is None or (dimension is Dimension.PATH and not rollup.has_durations):
         return None
     matches = mask.take(counters.codes)
-    is_one_code = int(matches.sum()) == 1
-    groups: tuple[int, ...] = _ALL_GROUPS
-    least_ms, greatest_ms = visits.time_bounds
-    is_outside_selected = bool(counters.sums[OUTSIDE + VISITS][matches].any())
-    if is_outside_selected and not period.contains(least_ms, greatest_ms):
+    selected = Counters(counters.codes[matches], tuple(row[matches] for row in counters.sums))
+    groups = _ALL_GROUPS
+    least_ms, greatest_ms = day.visits.time_bounds
+    if selected.sums[OUTSIDE + VISITS].any() and not period.contains(least_ms, greatest_ms):
         # Which of the views on other days are in the period is unknown, unless none is.
-        others = ((least_ms, span[0] - 1), (span[1] + 1, greatest_ms))
-        if not is_one_code or not all(
+        others = ((least_ms, day.span[0] - 1), (day.span[1] + 1, greatest_ms))
+        if len(selected) > 1 or not all(
             low_ms > high_ms or period.is_outside(low_ms, high_ms) for low_ms, high_ms in others
         ):
             return None
         groups = (FIRST, LATER)
-    if not is_one_code and any(counters.sums[each + VISITS][matches].any() for each in groups[1:]):
+    match_later = any(selected.sums[group + VISITS].any() for group in groups[1:])
+    if match_later and len(selected) > 1:
         # How many visits have several of the codes is unknown.
         return None
-    sums = _added(counters, groups)[:, matches].sum(axis=1)
-    return _SelectedDay(rollup.day, span, visits, sums, dimension, matches, groups)
+    # Visits that saw a page saw others, too; those that match by a later view have another row.
+    is_known = dimension is not Dimension.PATH and not match_later
+    sums = _sums_of(selected, groups).sum(axis=1)
+    return evolve(day, sums=sums, counters=({dimension: selected} if is_known else {}).get)
 
 
-def _group(counters: Counters, group: int) -> NDArray[np.int64]:
-    return np.stack(counters.sums[group : group + OF_GROUP]).astype(np.int64)
-
-
-def _added(counters: Counters, groups: tuple[int, ...]) -> NDArray[np.int64]:
-    added: NDArray[np.int64] = np.sum([_group(counters, group) for group in groups], axis=0)
-    return added
+def _sums_of(counters: Counters, groups: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the sums of groups of visits by code, shape (OF_GROUP, k)."""
+    of_groups = [np.stack(counters.sums[group : group + OF_GROUP]) for group in groups]
+    sums: NDArray[np.int64] = np.sum([each.astype(np.int64) for each in of_groups], axis=0)
+    return sums
