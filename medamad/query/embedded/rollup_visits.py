@@ -200,8 +200,7 @@ def _select_by(
     # Of the pages of imported visits, the first alone has all sums.
     if counters is None or (dimension is Dimension.PATH and not rollup.has_durations):
         return None
-    matches = mask.take(counters.codes)
-    selected = Counters(counters.codes[matches], tuple(row[matches] for row in counters.sums))
+    selected = counters.take(mask.take(counters.codes))
     groups = _ALL_GROUPS
     least_ms, greatest_ms = day.visits.time_bounds
     if selected.sums[OUTSIDE + VISITS].any() and not period.contains(least_ms, greatest_ms):

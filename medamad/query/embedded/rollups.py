@@ -37,19 +37,29 @@ def selected_rollups(selection: Selection) -> Iterator[SelectedRollup]:
 
     A rollup can be filtered by one dimension, but by no more.
     """
-    dimensions = tuple(selection.filter.codes)
-    if len(dimensions) != 1:
-        for rollup, overall in selection.rollups(lambda rollup: rollup.overall()):
-            if overall is None or len(overall):
-                yield _selected_rollup(selection, rollup, overall, None, None)
-        return
-    (dimension,) = dimensions
-    mask = selection.filter.codes[dimension]
-    for rollup, counters in rollup_counters(selection.without(dimension), dimension):
-        if counters is None:
-            yield _selected_rollup(selection, rollup, None, dimension, None)
-        elif (matches := mask.take(counters.codes)).any():
-            yield _selected_rollup(selection, rollup, counters, dimension, matches)
+    filters = selection.filter.codes
+    is_by_path = Dimension.PATH in filters
+    if len(filters) == 1:
+        ((dimension, mask),) = filters.items()
+        found = rollup_counters(selection.without(dimension), dimension)
+    else:
+        mask, found = None, selection.rollups(lambda rollup: rollup.overall())
+    for rollup, counters in found:
+        sums, duration_ms = np.zeros(SUMS, np.int64), None
+        gaps = {(selection.gap, rollup.day)}
+        if counters is not None:
+            matches = None if mask is None else mask.take(counters.codes)
+            selected = counters if matches is None else counters.take(matches)
+            if not len(selected):
+                continue
+            sums[:] = [row.sum(dtype=np.int64) for row in selected.sums]
+            gaps = duration_gaps(rollup, counters, matches)
+            is_whole = len(selected) == len(counters)
+            duration_ms = _durations(rollup, selected, is_whole=is_whole, is_by_path=is_by_path)
+            if duration_ms is None:
+                gaps.add((Gap.DURATIONS, rollup.day))
+        known_ms = _NO_DURATIONS if duration_ms is None else duration_ms
+        yield SelectedRollup(rollup.day, rollup.time_bounds, sums, known_ms, frozenset(gaps))
 
 
 def rollup_counters(
@@ -102,35 +112,19 @@ def _has_views(counters: Counters, matches: Mask | None) -> bool:
     return bool((views if matches is None else views[matches]).any())
 
 
-def _selected_rollup(
-    selection: Selection,
-    rollup: Rollup,
-    counters: Counters | None,
-    dimension: Dimension | None,
-    matches: Mask | None,
-) -> SelectedRollup:
-    day, bounds = rollup.day, rollup.time_bounds
-    if counters is None:
-        nothing = np.zeros(SUMS, np.int64)
-        return SelectedRollup(
-            day, bounds, nothing, _NO_DURATIONS, frozenset({(selection.gap, day)})
-        )
-    sums = np.array(
-        [(row if matches is None else row[matches]).sum(dtype=np.int64) for row in counters.sums],
-        np.int64,
-    )
-    gaps = duration_gaps(rollup, counters, matches)
-    duration_ms = None
+def _durations(
+    rollup: Rollup, counters: Counters, *, is_whole: bool, is_by_path: bool
+) -> NDArray[np.uint32] | None:
+    """Return the known durations of views that have some counters, None if they are unknown.
+
+    The counters are those of all views of the day if `is_whole`.
+    """
     durations = rollup.path_durations()
     if durations is None:
-        pass
-    elif matches is None or matches.all():
-        duration_ms = durations.duration_ms
-    elif dimension is Dimension.PATH:
-        is_selected = np.isin(durations.codes, counters.codes[matches])
-        duration_ms = durations.duration_ms[np.repeat(is_selected, durations.counts)]
-    if duration_ms is None:
-        duration_ms = _NO_DURATIONS
-        if durations is None or sums[DURATION_MS]:
-            gaps.add((Gap.DURATIONS, day))
-    return SelectedRollup(day, bounds, sums, duration_ms, frozenset(gaps))
+        return None
+    if is_whole:
+        return durations.duration_ms
+    if is_by_path:
+        is_selected = np.isin(durations.codes, counters.codes)
+        return durations.duration_ms[np.repeat(is_selected, durations.counts)]
+    return None if counters.sums[DURATION_MS].any() else _NO_DURATIONS

@@ -63,6 +63,10 @@ class Counters:
         """The memory that they take."""
         return sum(column.nbytes for column in (self.codes, *self.sums))
 
+    def take(self, which: NDArray[Any]) -> "Counters":
+        """Return the sums of some codes, by their places or a mask."""
+        return Counters(self.codes[which], tuple(row[which] for row in self.sums))
+
     def __len__(self) -> int:
         return len(self.codes)
 

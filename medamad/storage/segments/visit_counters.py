@@ -94,4 +94,4 @@ def without_some(counters: list[Counters], counted_twice: Counters) -> Counters:
     )
     total = merge([*counters, negative])
     used = np.flatnonzero(total.sums[FIRST + VISITS] + total.sums[LATER + VISITS])
-    return Counters(total.codes[used], tuple(row[used] for row in total.sums))
+    return total.take(used)
