@@ -48,7 +48,7 @@ def test_a_cancelled_scan_ends_at_the_next_part(grouped: int) -> None:
     views = [view(number, "p") for number in range(1, 5)]
     cancellation = Cancellation()
     snapshot = snapshot_of(views, [], Cuts((1, 2, 3), grouped=grouped))
-    scanned = select(snapshot, Query(), SOURCES, cancellation).views()
+    scanned = select(snapshot, Query(), SOURCES, cancellation).all_candidates()
     next(scanned)
     cancellation.cancel()
     with pytest.raises(Cancelled):
@@ -87,7 +87,7 @@ def test_cancelling_ends_the_matching_of_many_texts(
             select(snapshot, query, SOURCES, checks)
         assert checks.times == most + 1
     selection = select(snapshot, query, SOURCES, CountedChecks(100))
-    selected = [len(some.time_ms) for some in selection.views()]
+    selected = [len(some.rows) for some in selection.all_candidates()]
     assert sum(selected) == sum("1" in str(number) for number in range(2_500))
 
 

@@ -37,10 +37,8 @@ def selected(*query: tuple[str, str], period: Period | None = None) -> list[int]
                 number
                 for views in (
                     selection if period is None else evolve(selection, period=period)
-                ).views()
-                for number in (
-                    views.part.sequence if views.index is None else views.part.sequence[views.index]
-                ).tolist()
+                ).all_candidates()
+                for number in views.part.sequence[views.rows].tolist()
             ]
         )
     assert all(numbers == found[0] for numbers in found)
@@ -87,8 +85,9 @@ def test_a_part_entirely_in_the_period_is_not_masked() -> None:
     selection = select(
         snapshot_of(VIEWS, EVENTS, Cuts((1,))), query_from([]), SOURCES, Cancellation()
     )
-    pieces = list(evolve(selection, period=Period(NOON + 2000, NOON + 3000)).views())
-    assert [piece.index is None for piece in pieces] == [True, False]
+    pieces = evolve(selection, period=Period(NOON + 2000, NOON + 3000)).all_candidates()
+    views = [piece.views() for piece in pieces]
+    assert [(each.begin, each.end, each.mask) for each in views] == [(0, 1, None), (1, 2, None)]
 
 
 def test_a_part_selected_as_a_whole_returns_a_value_instead_of_its_views() -> None:
@@ -97,7 +96,7 @@ def test_a_part_selected_as_a_whole_returns_a_value_instead_of_its_views() -> No
         selection = select(
             snapshot_of(VIEWS, EVENTS, cuts), query_from(query), SOURCES, Cancellation()
         )
-        return [value if isinstance(value, int) else "views" for value in selection.scan(len)]
+        return [value if isinstance(value, int) else "views" for value in selection.candidates(len)]
 
     assert scanned() == [1, 1, 1]
     assert scanned(("os", "linux")) == [1, 1]

@@ -99,9 +99,8 @@ def each_visit(selection: Selection) -> dict[int, list[EachView]]:
     for visit, view in each_view(selection.snapshot):
         visits.setdefault(visit, []).append(view)
     selected: set[int] = set()
-    for views in selection.views():
-        rows = np.arange(len(views.part))[views.rows]
-        selected |= set(visit_numbers(views.part, rows).tolist())
+    for views in selection.all_candidates():
+        selected |= set(visit_numbers(views.part, views.rows).tolist())
     return {
         number: found
         for number, found in visits.items()
@@ -269,10 +268,10 @@ def agree_on_views(periods: Sequence[Period], snapshot: Snapshot) -> None:
         selection = Selection(snapshot, period, ViewFilter({}), Cancellation())
         size = len(snapshot.texts(dimension))
         exact = np.zeros((SUMS, size), np.int64)
-        for views in selection.views():
+        for views in selection.all_candidates():
             part, rows = views.part, views.rows
             keys = keys_of(part.codes(dimension)[rows], part.flags[rows])
-            exact += sums_of(keys, views.duration_ms, size)
+            exact += sums_of(keys, part.duration_ms[rows], size)
         for _ in range(2):
             found = tally(selection, dimension)
             assert [
@@ -318,7 +317,9 @@ def agree_on_pages_beside(periods: Sequence[Period], snapshot: Snapshot) -> None
     for period, filters, step in product(periods, ((), FIREFOX), STEPS):
         selection = select(snapshot, Query(period, filters), NOBODY, Cancellation())
         selected = {
-            number for views in selection.views() for number in views.part.sequence[views.rows]
+            number
+            for views in selection.all_candidates()
+            for number in views.part.sequence[views.rows]
         }
         exact = [0] * (len(texts) + 1)
         for views_of_visit in visits.values():
@@ -472,7 +473,7 @@ async def test_what_comes_next_is_cached_for_merged_segments(open_store: OpenSto
 
         def count(selection: Selection, *arguments: Any) -> VisitSums:
             nonlocal counted
-            counted += sum(len(views.time_ms) for views in selection.views())
+            counted += sum(len(views.rows) for views in selection.all_candidates())
             return count_beside(selection, *arguments)
 
         with patch.object(visit_figures, "count_beside", count):

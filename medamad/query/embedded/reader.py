@@ -78,9 +78,8 @@ class EmbeddedSelected(Selected):
             first_ms, last_ms = each.part.time_bounds
             if found[0] <= found[1] and found[0] <= first_ms and last_ms <= found[1]:
                 continue
-            views = each.selected()
-            if views is not None:
-                time_ms = views.time_ms
+            if len(rows := each.rows):
+                time_ms = each.part.time_ms[rows]
                 found = enclosing_bounds((found, (int(time_ms.min()), int(time_ms.max()))))
         return found
 
@@ -205,15 +204,17 @@ class EmbeddedReader(Reader):
         for each in sorted(candidates, key=lambda each: -each.part.time_bounds[1]):
             if each.part.time_bounds[1] <= last_ms:
                 break
-            views = each.selected()
-            if views is not None:
-                last_ms = max(last_ms, int(views.time_ms.max()))
+            if len(rows := each.rows):
+                last_ms = max(last_ms, int(each.part.time_ms[rows].max()))
         return last_ms if last_ms >= 0 else None
 
     def open_pages(self, now_ms: int) -> int:
         period = Period(now_ms - OPEN_MS, now_ms)
-        views = self.select(Query(period)).selection.views()
-        return sum(int(np.count_nonzero(each.duration_ms == 0)) for each in views)
+        return sum(
+            int(np.count_nonzero(each.part.duration_ms[rows] == 0))
+            for each in self.select(Query(period)).selection.all_candidates()
+            if len(rows := each.rows)
+        )
 
     def select(self, query: Query) -> EmbeddedSelected:
         selection = select(self._counted, query, self.sources, self.cancellation, self._excluded)

@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import SETTLED_MS, Dimension
 from medamad.query.embedded.loops import PartViews, same_number
-from medamad.query.embedded.view_filter import (
-    Candidates,
-    PropertyFilter,
-    SelectedViews,
-    ViewFilter,
-)
+from medamad.query.embedded.view_filter import Candidates, PropertyFilter, ViewFilter
 from medamad.query.period import Period
 from medamad.query.request import Cancellation, Gap, Gaps
 from medamad.storage.segments.format import Integers, MappedColumn, Segment, SegmentHeader
@@ -112,20 +107,12 @@ class Selection:
     """Bounds of the numbers of visits: other parts than those that may have views of them count
     nowhere."""
 
-    def scan(self, value_of: Callable[[Part], T | None]) -> Iterator[SelectedViews | T]:
-        """Return the selected views of each part that has any.
+    def candidates(self, value_of: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
+        """Return the candidates of each part that may have selected views.
 
         If the selected views of a part have counters, `value_of` may return a value of them, which
         takes their place. If it returns None for a merged segment, its members are scanned.
         """
-        for scanned in self.candidates(value_of):
-            if not isinstance(scanned, Candidates):
-                yield scanned
-            elif (selected := scanned.selected()) is not None:
-                yield selected
-
-    def candidates(self, value_of: Callable[[Part], T | None]) -> Iterator[Candidates | T]:
-        """Return the same as `scan`, with candidates in the place of selected views."""
         for scanned in self._scan(self.snapshot.parts, self.filter, value_of):
             if not isinstance(scanned, MergedCandidates):
                 yield scanned
@@ -149,10 +136,6 @@ class Selection:
     def all_part_views(self, wanted: WantedColumns) -> Iterator[PartViews]:
         """Return the views of each part that may have selected ones."""
         return self.part_views(wanted, no_value)
-
-    def views(self) -> Iterator[SelectedViews]:
-        """Return the selected views of each part that has any."""
-        return self.scan(no_value)
 
     def parts(self) -> Iterator[ViewColumns]:
         """Return each part, none of them merged, that may have views of the visits."""

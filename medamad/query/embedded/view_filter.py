@@ -22,36 +22,6 @@ _NO_ROWS: Final = np.zeros(0, np.intp)
 
 
 @frozen(eq=False)
-class SelectedViews:
-    """The selected views of one part, as columns of equal length.
-
-    `index` has their places in the part. None selects all of them.
-    """
-
-    part: ViewColumns
-    index: NDArray[np.intp] | slice | None = None
-
-    @property
-    def rows(self) -> NDArray[np.intp] | slice:
-        """Their places in the part, as an index."""
-        return slice(None) if self.index is None else self.index
-
-    @property
-    def time_ms(self) -> NDArray[np.int64]:
-        """Unix milliseconds."""
-        return self._of(self.part.time_ms)
-
-    @property
-    def duration_ms(self) -> NDArray[np.unsignedinteger[Any]]:
-        """Milliseconds on the page, 0 if unknown."""
-        return self._of(self.part.duration_ms)
-
-    def _of(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of the selected views from a column of the part."""
-        return column[self.rows]
-
-
-@frozen(eq=False)
 class PropertyFilter:
     """Matches the views that have an event with a matching property.
 
@@ -336,15 +306,12 @@ class Candidates:
         """What is equal for the same views of a segment, None of views that may change."""
         return self._find_key()
 
-    def selected(self) -> SelectedViews | None:
-        """Return the views that match, or None if there are none."""
-        part, window, mask = self.part, self.window, self._find_mask()
-        if mask is not None:
-            index = window.start + np.flatnonzero(mask.unpacked()[window])
-            return SelectedViews(part, index) if len(index) else None
-        if window.stop - window.start == len(part):
-            return SelectedViews(part)
-        return SelectedViews(part, window) if window.stop > window.start else None
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The places of those that count."""
+        rows: NDArray[np.intp] = np.arange(self.window.start, self.window.stop)
+        mask = self._find_mask()
+        return rows if mask is None else rows[mask.unpacked()[self.window]]
 
     def views(
         self,
