@@ -6,8 +6,8 @@ the shared ones are found where they are gathered. So the mask of a segment stay
 as its shared visits do, and is cached. On visits of which a part has expired it was decided then.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Generator, Hashable, Iterable, Sequence
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
 
@@ -22,12 +22,10 @@ from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.properties import EventFilter
-from medamad.query.embedded.scan import Selection
-from medamad.query.embedded.selection import select
+from medamad.query.embedded.selection import loose_views, select
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
     Gathered,
-    SharedVisits,
     find_elsewhere,
     shared_by_leaf,
     snapshot_of_part,
@@ -41,13 +39,14 @@ from medamad.query.filters import (
     matches_without_view,
     property_mask,
 )
-from medamad.query.period import ALWAYS
+from medamad.query.period import ALWAYS, Period
 from medamad.query.request import Cancellation, Query
 from medamad.storage.compaction.division import LeftOut
 from medamad.storage.segments.format import Day, Segment, SegmentHeader
 from medamad.storage.segments.gathered import GatheredViews, SomeGatheredViews
 from medamad.storage.segments.parts import (
     NO_NUMBERS,
+    NO_TIME,
     EventColumns,
     Numbers,
     Part,
@@ -100,15 +99,6 @@ class ExcludedViews:
     cancellation: Cancellation
     gathered: dict[Snapshot, Any] = field(factory=dict, init=False)
     """What `Selection` has as such."""
-    _selections: dict[int, Selection] = field(factory=dict, init=False)
-    """What rules select at all times, by their places."""
-    _others: Numbers | None = field(default=None, init=False)
-    """The visits that several parts have something of, or that were decided on earlier."""
-    _numbers: Numbers | None = field(default=None, init=False)
-    """The visits that are left out, among those."""
-    _by_number: dict[int, Query] | None = field(default=None, init=False)
-    _decided: tuple[Numbers, Numbers] | None = field(default=None, init=False)
-    _digest: Any = field(default=None, init=False)
     _states: dict[tuple[int, int], bytes] = field(factory=dict, init=False)
     """What `left_out` depends on, by the bounds of segments."""
     _masks: dict[int, RowMask | None] = field(factory=dict, init=False)
@@ -126,12 +116,12 @@ class ExcludedViews:
         first_ms, last_ms = rollup.time_bounds
         return any(
             number not in rollup.rules and not rule.period.is_outside(first_ms - VISIT_MS, last_ms)
-            for number, rule in self._rule_numbers().items()
+            for number, rule in self._by_number.items()
         )
 
     def leaves_out(self, day: Rollup | Day) -> bool:
         """Return whether rules leave out all that is in a rollup."""
-        return any(number in self._rule_numbers() for number in day.left_out_by)
+        return any(number in self._by_number for number in day.left_out_by)
 
     def rollups(self, *, left_out: bool) -> tuple[Segment, ...]:
         """Return the rollups of what is left out, or of all else."""
@@ -157,7 +147,7 @@ class ExcludedViews:
 
     def visits_of(self, gathered: GatheredViews, others: Numbers) -> PartVisits:
         """Return the visits that are left out of gathered views, without those of some numbers."""
-        rows = gathered.rows_of(self._numbers_left_out())
+        rows = gathered.rows_of(self._numbers)
         views = SomeGatheredViews(gathered.bounds, gathered, rows)
         return all_visits(self.snapshot, views, others)
 
@@ -173,13 +163,13 @@ class ExcludedViews:
                 with_property = events.event[properties.take(events.property)]
                 matches &= np.isin(events.event, with_property)
             found |= matches
-        decided, left_out = self._decided_earlier()
+        decided, left_out = self._decided
         views = events.view.astype(np.int64)
         return found & ~np.isin(views, decided) | np.isin(views, left_out)
 
     def are_decided(self, events: EventColumns) -> Mask:
         """Return which rows of events were decided on when the day of their view expired."""
-        return np.isin(events.view.astype(np.int64), self._decided_earlier()[0])
+        return np.isin(events.view.astype(np.int64), self._decided[0])
 
     def _find_cached(self, part: ViewColumns) -> RowMask | None:
         """Return `left_out`, cached for segments."""
@@ -189,11 +179,8 @@ class ExcludedViews:
         ):
             return self._find(part)
         key = (ExcludedViews, self._state_of(part.segment.header), self.sources)
-        found = self.snapshot.cached_mask(part, key, partial(self._find_any, part))
-        return found if found.bits.any() else None
-
-    def _find_any(self, part: ViewColumns) -> RowMask:
-        return self._find(part) or RowMask.of_none(0)
+        found = self.snapshot.cached_mask(part, key, lambda: self._find(part) or RowMask.of_none(0))
+        return None if found.is_empty else found
 
     def state_of(self, segments: Iterable[Segment]) -> Hashable:
         """Return what depends on the views of segments that are left out, and on no others.
@@ -205,38 +192,40 @@ class ExcludedViews:
     def _state_of(self, header: SegmentHeader) -> bytes:
         first, last = bounds = header.sequence_bounds
         if bounds not in self._states:
-            state = self._rules_digest().copy()
+            state = self._digest.copy()
             visits = np.array((header.first_visit or 1, last + 1), np.int64)
-            for numbers in (self._numbers_shared(), self._numbers_left_out()):
+            for numbers in (self._others, self._numbers):
                 begin, end = numbers.searchsorted(visits).tolist()
                 state.update((end - begin).to_bytes(8, "little") + numbers[begin:end].tobytes())
-            for loose in self._loose_views():
+            for loose in self._loose_views:
                 begin, end = np.searchsorted(loose, np.array((first, last + 1), np.uint64))
                 state.update(loose[begin:end].tobytes() + b".")
             self._states[bounds] = state.digest()
         return self._states[bounds]
 
-    def _loose_views(self) -> Iterator[NDArray[np.uint64]]:
-        """Return `PropertyFilter.loose_views` of the rules."""
-        for place, rule in enumerate(self.rules):
-            if rule.has_property_filter:
-                properties = self._select(place).filter.properties
-                if properties is not None:
-                    yield properties.loose_views
+    @cached_property
+    def _loose_views(self) -> list[NDArray[np.uint64]]:
+        """What `loose_views` returns of each rule about properties."""
+        texts, cancellation = self.snapshot.texts, self.cancellation
+        return [
+            loose_views(self.snapshot, property_mask(texts, rule, cancellation), cancellation)
+            for rule in self.rules
+            if rule.has_property_filter
+        ]
 
-    def _rules_digest(self) -> Any:
-        """Return the hash of the rules, to which more can be added."""
-        if self._digest is None:
-            self._digest = blake2b(digest_size=16)
-            for rule in self.rules:
-                period = (rule.period.start_ms, rule.period.end_ms)
-                self._digest.update(repr((rule.filters, period)).encode())
-        return self._digest
+    @cached_property
+    def _digest(self) -> Any:
+        """The hash of the rules, to copies of which more can be added."""
+        digest = blake2b(digest_size=16)
+        for rule in self.rules:
+            period = (rule.period.start_ms, rule.period.end_ms)
+            digest.update(repr((rule.filters, period)).encode())
+        return digest
 
     def _find(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
         self.cancellation.check()
-        numbers, mask = self._numbers_left_out(), None
+        numbers, mask = self._numbers, None
         if isinstance(part, GatheredViews):
             found = part.rows_of(numbers)
         else:
@@ -254,7 +243,7 @@ class ExcludedViews:
         else:
             of_part = snapshot_of_part(self.snapshot, part)
         begins = self._begins(of_part)
-        shared = find_ascending(part, self._numbers_shared())[1]
+        shared = find_ascending(part, self._others)[1]
         begins = np.setdiff1d(begins, shared, assume_unique=True)
         if not len(begins):
             return None
@@ -280,86 +269,70 @@ class ExcludedViews:
         rows = np.arange(len(part))
         if part.first_visit:
             rows = np.flatnonzero(part.visits().offsets == 0)
-            shared = self._numbers_shared()
-            rows = rows[~np.isin(visit_numbers(part, rows), shared)]
+            rows = rows[~np.isin(visit_numbers(part, rows), self._others)]
         if not len(rows):
             return rows
         mask = np.zeros(len(rows), np.bool_)
-        for place, rule in enumerate(self.rules):
-            if not rule.filters_on(VISIT_FIELDS) and not rule.period.is_outside(*part.time_bounds):
-                is_in = rule.period.mask(part.time_ms[rows])
-                mask |= is_in & self._matches(place, part, rows)
+        for period, filter_ in self._filters:
+            if not period.is_outside(*part.time_bounds):
+                matches = filter_.mask_of(part, rows, self.snapshot)
+                mask |= period.mask(part.time_ms[rows]) & matches
         return rows[mask]
 
-    def _matches(self, place: int, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
-        """Return which of some views of a part match the filters of a rule."""
-        return self._select(place).filter.mask_of(part, rows, self.snapshot)
+    @cached_property
+    def _filters(self) -> list[tuple[Period, ViewFilter]]:
+        """The periods and the filters of the rules that are not about visits."""
+        rules = [rule for rule in self.rules if not rule.filters_on(VISIT_FIELDS)]
+        selections = [
+            select(self.snapshot, each, self.sources, self.cancellation) for each in rules
+        ]
+        return [(each.period, each.filter) for each in selections]
 
-    def _select(self, place: int) -> Selection:
-        if place not in self._selections:
-            query = evolve(self.rules[place], period=ALWAYS)
-            found = select(self.snapshot, query, self.sources, self.cancellation)
-            self._selections[place] = found
-        return self._selections[place]
+    @cached_property
+    def _others(self) -> Numbers:
+        """The visits that several parts have something of, or that were decided on earlier."""
+        shared = shared_by_leaf(self.snapshot, self.gathered, self.cancellation)
+        return joined_numbers([shared.numbers, self._decided[0]])
 
-    def _find_shared(self) -> SharedVisits:
-        return shared_by_leaf(self.snapshot, self.gathered, self.cancellation)
+    @cached_property
+    def _numbers(self) -> Numbers:
+        """The visits that are left out, among those."""
+        shared = shared_by_leaf(self.snapshot, self.gathered, self.cancellation)
+        in_covered = NO_NUMBERS
+        if shared.covered.segments:
+            key = (ExcludedViews, self._digest.digest(), self.sources)
+            find = partial(self._numbers_in, shared.in_covered)
+            in_covered = shared.covered.cached(key, find)
+        # What goes on in others is found there, as a whole.
+        in_covered = in_covered[~np.isin(in_covered, shared.in_others.numbers)]
+        found = joined_numbers([in_covered, self._numbers_in(shared.in_others)])
+        decided, left_out = self._decided
+        return joined_numbers([found[~np.isin(found, decided)], left_out])
 
-    def _numbers_shared(self) -> Numbers:
-        if self._others is None:
-            shared, (decided, _) = self._find_shared(), self._decided_earlier()
-            in_parts = (shared.in_covered.numbers, shared.in_others.numbers)
-            self._others = joined_numbers([*in_parts, decided])
-        return self._others
+    @cached_property
+    def _by_number(self) -> dict[int, Query]:
+        """The rules by the numbers that stand for them in rollups."""
+        return {number_of(rule): rule for rule in self.rules}
 
-    def _numbers_left_out(self) -> Numbers:
-        if self._numbers is None:
-            shared = self._find_shared()
-            in_covered = NO_NUMBERS
-            if shared.covered.segments:
-                key = (ExcludedViews, self._rules_digest().digest(), self.sources)
-                find = partial(self._numbers_in, shared.in_covered)
-                in_covered = shared.covered.cached(key, find)
-            # What goes on in others is found there, as a whole.
-            in_covered = in_covered[~np.isin(in_covered, shared.in_others.numbers)]
-            found = joined_numbers([in_covered, self._numbers_in(shared.in_others)])
-            decided, left_out = self._decided_earlier()
-            self._numbers = joined_numbers([found[~np.isin(found, decided)], left_out])
-        return self._numbers
-
-    def _rule_numbers(self) -> dict[int, Query]:
-        """Return the rules by the numbers that stand for them in rollups."""
-        if self._by_number is None:
-            self._by_number = {number_of(rule): rule for rule in self.rules}
-        return self._by_number
-
-    def _decided_earlier(self) -> tuple[Numbers, Numbers]:
-        """Return the visits, and views of events, that go on after the day of their rollup.
+    @cached_property
+    def _decided(self) -> tuple[Numbers, Numbers]:
+        """The visits, and views of events, that go on after the day of their rollup.
 
         All of them, and those of them that are left out, as what is in the rollup.
         """
         snapshot = self.snapshot
         if not snapshot.rollup_segments:
             return NO_NUMBERS, NO_NUMBERS
-        if self._decided is None:
-            headers = (segment.header for segment in snapshot.segments)
-            first_ms, _ = enclosing_bounds(
-                (
-                    *(each.time_bounds for each in snapshot.chunks),
-                    *((int(each.time_ms.min()),) * 2 for each in snapshot.events if len(each)),
-                    *(
-                        bounds
-                        for each in headers
-                        for bounds in (each.time_bounds, each.event_time_bounds)
-                    ),
-                )
-            )
-            near = [
-                each for each in snapshot.rollups if each.time_bounds[1] + COMPLETE_MS >= first_ms
-            ]
-            left_out = (each.going_on for each in near if self.leaves_out(each))
-            self._decided = joined_numbers(each.going_on for each in near), joined_numbers(left_out)
-        return self._decided
+        headers = [segment.header for segment in snapshot.segments]
+        firsts_ms = [
+            *(min(each.time_bounds[0], each.event_time_bounds[0]) for each in headers),
+            *(each.time_bounds[0] for each in snapshot.chunks),
+            *(int(each.time_ms.min()) for each in snapshot.events if len(each)),
+        ]
+        first_ms = min(firsts_ms, default=NO_TIME[0])
+        near = [each for each in snapshot.rollups if each.time_bounds[1] + COMPLETE_MS >= first_ms]
+        left_out = (each.going_on for each in near if self.leaves_out(each))
+        return joined_numbers(each.going_on for each in near), joined_numbers(left_out)
 
     def _numbers_in(self, gathered: Gathered) -> Numbers:
         """Return the numbers of the gathered visits that are left out."""

@@ -60,7 +60,7 @@ def select(
     properties = None
     if query.has_property_filter:
         mask = property_mask(snapshot.texts, query, cancellation)
-        properties = PropertyFilter(mask, _loose_views(snapshot, mask, cancellation))
+        properties = PropertyFilter(mask, loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
     key, columns = filter_key(query, sources), column_filter(query)
     filter_ = ViewFilter(codes, properties, visits, key, columns, excluded)
@@ -85,7 +85,7 @@ def column_filter(query: Query) -> ColumnFilter | None:
     return None if bounds is None and not hosting else ColumnFilter(bounds, hosting)
 
 
-def _loose_views(
+def loose_views(
     snapshot: Snapshot, properties: Mask, cancellation: Cancellation
 ) -> NDArray[np.uint64]:
     """Return the views that loose events with matching properties refer to, ascending."""
