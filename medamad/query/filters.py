@@ -229,11 +229,6 @@ def _checked_goal(
         raise BadRequest(f"{key}: {error}") from None
 
 
-def wanted_truths(query: Query, field: str) -> frozenset[bool]:
-    """Return what the filters on a field with TRUTHS demand: if both, nothing matches."""
-    return frozenset(each.values == TRUTHS[:1] for each in query.filters_on((field,)))
-
-
 @frozen
 class Bounds:
     """The least and the greatest number that match all filters on a field, both included."""
@@ -243,18 +238,27 @@ class Bounds:
 
     @classmethod
     def of(cls, query: Query, field: str) -> "Bounds | None":
-        """Return the bounds of one of NUMBER_FIELDS, or None if there is no filter on it."""
-        filters = query.filters_on((field,))
-        if not filters:
-            return None
-        numbers = {
-            operator: [int(each.values[0]) for each in filters if each.operator == operator]
-            for operator in BOUNDS
-        }
-        return cls(max(numbers["gte"], default=0), min(numbers["lte"], default=10**_MAX_DIGITS))
+        """Return the bounds of one of NUMBER_FIELDS, or None if there is no filter on it.
 
-    def mask(self, numbers: NDArray[np.integer[Any]]) -> Mask:
+        Of a field with TRUTHS, 1 stands for what is so and 0 for what is not. A duration of 0 is
+        unknown, and in no bounds.
+        """
+        filters = query.filters_on((field,))
+        least, greatest = int(field == DURATION_FIELD), 10**_MAX_DIGITS
+        for each in filters:
+            (value,) = each.values
+            number = int(value == TRUTHS[0]) if value in TRUTHS else int(value)
+            if each.operator != "lte":
+                least = max(least, number)
+            if each.operator != "gte":
+                greatest = min(greatest, number)
+        return cls(least, greatest) if filters else None
+
+    def mask(self, numbers: NDArray[np.integer[Any]] | Mask) -> Mask:
         """Return which numbers are within the bounds, shape (n,)."""
+        if numbers.dtype == np.bool_:
+            # Numbers of a byte are compared in place.
+            numbers = numbers.view(np.uint8)
         return (numbers >= self.least) & (numbers <= self.greatest)
 
 
@@ -345,9 +349,10 @@ def matches_without_view(query: Query) -> bool:
     It is not from a hosting network. It belongs to no visit and has no duration, so no filter on
     these lets it through.
     """
+    hosting = Bounds.of(query, HOSTING_FIELD)
     return (
         not query.filters_on((*VISIT_FIELDS, DURATION_FIELD))
-        and True not in wanted_truths(query, HOSTING_FIELD)
+        and (hosting is None or hosting.least == 0)
         and all(
             bool(matching(query.filters_on((name,)), [[""]] * len(field.namings))[0])
             for name, field in VIEW_FIELDS.items()

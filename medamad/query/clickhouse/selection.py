@@ -41,7 +41,6 @@ from medamad.query.filters import (
     goal_mask,
     matches_without_view,
     property_mask,
-    wanted_truths,
 )
 from medamad.query.period import Period
 from medamad.query.request import NO_GAPS, Gap, Gaps, Query
@@ -72,12 +71,8 @@ class Selection:
     @cached_property
     def view_condition(self) -> str:
         """The condition that a view itself matches the filters on views."""
-        bounds = Bounds.of(self.query, DURATION_FIELD)
-        conditions = self._conditions(VIEW_FIELDS)
-        conditions += [f"hosting = {each:d}" for each in wanted_truths(self.query, HOSTING_FIELD)]
-        if bounds is not None:
-            conditions += ["duration_ms > 0", _within("duration_ms", bounds)]
-        return every(conditions)
+        numbers = {DURATION_FIELD: "duration_ms", HOSTING_FIELD: "hosting"}
+        return every([*self._conditions(VIEW_FIELDS), *self._bounds(numbers)])
 
     @cached_property
     def property_condition(self) -> str | None:
@@ -164,15 +159,17 @@ class Selection:
 
     def _behaviour(self, days: Sequence[Condition]) -> list[str]:
         """Return the conditions on what a visit that matches consists of, which aggregate views."""
-        conditions = [
-            _within(sum_of_views, bounds)
-            for field_, sum_of_views in _BEHAVIOUR.items()
-            if (bounds := Bounds.of(self.query, field_)) is not None
+        has_bounced = f"(count() = 1 AND NOT visit IN ({self._engaged(days)}))"
+        return self._bounds({**_BEHAVIOUR, BOUNCE_FIELD: has_bounced})
+
+    def _bounds(self, numbers: Mapping[str, str]) -> list[str]:
+        """Return the conditions that numbers are in the bounds of the filters on their fields."""
+        bounds = ((number, Bounds.of(self.query, field)) for field, number in numbers.items())
+        return [
+            f"{number} BETWEEN {each.least} AND {each.greatest}"
+            for number, each in bounds
+            if each is not None
         ]
-        for is_wanted in wanted_truths(self.query, BOUNCE_FIELD):
-            has_bounced = f"(count() = 1 AND NOT visit IN ({self._engaged(days)}))"
-            conditions.append(has_bounced if is_wanted else f"NOT {has_bounced}")
-        return conditions
 
     def _engaged(self, days: Sequence[Condition]) -> str:
         """Return the visits with an event later than the load of its view."""
@@ -419,7 +416,3 @@ class Selection:
             views = self._all_rows("views", *conditions)
             passes = f"view > 0 AND view IN (SELECT view FROM {views})"
         return f"({passes} OR view = 0)" if without_view else f"({passes})"
-
-
-def _within(number: str, bounds: Bounds) -> str:
-    return f"{number} BETWEEN {bounds.least} AND {bounds.greatest}"

@@ -1,11 +1,12 @@
 """What a query selects: its filters on views, on properties and on visits."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -16,7 +17,6 @@ from medamad.query.embedded.loops import FIRST_OF_VISIT, RowMask
 from medamad.query.embedded.scan import Selection, leaves, loose_events
 from medamad.query.embedded.view_filter import (
     Candidates,
-    ColumnFilter,
     Exclusions,
     PropertyFilter,
     ViewFilter,
@@ -37,12 +37,14 @@ from medamad.query.filters import (
     Mask,
     code_masks,
     property_mask,
-    wanted_truths,
 )
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
+from medamad.storage.segments.format import HOSTING
 from medamad.storage.segments.parts import Numbers, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
+
+T = TypeVar("T")
 
 
 def select(
@@ -62,8 +64,8 @@ def select(
         mask = property_mask(snapshot.texts, query, cancellation)
         properties = PropertyFilter(mask, loose_views(snapshot, mask, cancellation))
     visits = matching_visits(snapshot, query, sources, cancellation)
-    key, columns = filter_key(query, sources), column_filter(query)
-    filter_ = ViewFilter(codes, properties, visits, key, columns, excluded)
+    columns = _tests_of(query, _NUMBERS_OF_VIEWS)
+    filter_ = ViewFilter(codes, properties, visits, filter_key(query, sources), columns, excluded)
     selection = Selection(snapshot, query.period, filter_, cancellation)
     return selection if excluded is None else evolve(selection, gathered=excluded.gathered)
 
@@ -77,12 +79,6 @@ def filter_key(
     """
     filters = query.filters_on(fields)
     return blake2b(repr(filters).encode(), digest_size=16).digest(), sources
-
-
-def column_filter(query: Query) -> ColumnFilter | None:
-    """Return the filter of a query on durations and networks of views, or None if there is none."""
-    bounds, hosting = Bounds.of(query, DURATION_FIELD), wanted_truths(query, HOSTING_FIELD)
-    return None if bounds is None and not hosting else ColumnFilter(bounds, hosting)
 
 
 def loose_views(
@@ -112,13 +108,15 @@ def matching_visits(
         code_masks(snapshot.texts, query, sources, cancellation, fields)
         for fields in (ENTRY_FIELDS, EXIT_FIELDS)
     )
-    bounds = _bounds_of_visits(snapshot, query.period, cancellation)
-    exiting = next(iter(exits.values()), None)
     goals = GoalSearch.of(query.goals, snapshot.texts, cancellation, snapshot)
+    # All visits that are found by the only goal have reached it.
+    is_found_by_goal = len(query.goals) == 1 and not entries and not exits
+    tests = _tests_of(query, _NUMBERS_OF_VISITS)
+    tests += [partial(_end_on, pages) for pages in exits.values()]
 
     def find_views(among: Selection) -> Iterator[Candidates]:
         filter_ = ViewFilter(entries or exits)
-        here = evolve(among, filter=filter_, visits=bounds)
+        here = evolve(among, filter=filter_)
         if not entries and exits:
             return here.all_candidates()
         if not entries and query.goals:
@@ -128,15 +126,14 @@ def matching_visits(
             for each in here.all_candidates()
         )
 
+    def passing(visits: PartVisits) -> PartVisits:
+        for test in tests:
+            visits = visits.take(test(visits))
+        return visits if is_found_by_goal else goals.reaching_all(visits)
+
     key = filter_key(query, sources, VISIT_FIELDS)
-    # All visits that are found by the only goal have reached it.
-    is_found_by_goal = len(query.goals) == 1 and not entries and not exits
-    tests = _VisitTests(exiting, None if is_found_by_goal else goals, _Behaviour.of(query))
-    return FoundVisits(
-        snapshot,
-        cancellation,
-        lambda: _matching_groups(snapshot, cancellation, find_views, tests, key),
-    )
+    everything = Selection(snapshot, query.period, ViewFilter({}), cancellation)
+    return _found_visits(everything, find_views, passing, key)
 
 
 def whole_visits(selection: Selection) -> FoundVisits:
@@ -146,38 +143,39 @@ def whole_visits(selection: Selection) -> FoundVisits:
     """
     if isinstance(visits := selection.filter.only_visits, FoundVisits):
         return visits
-    snapshot, cancellation = selection.snapshot, selection.cancellation
-    bounds = _bounds_of_visits(snapshot, selection.period, cancellation)
 
     def find_views(among: Selection) -> Iterator[Candidates]:
-        return evolve(among, filter=selection.filter, visits=bounds).all_candidates()
+        return evolve(among, filter=selection.filter).all_candidates()
 
-    return FoundVisits(
-        snapshot,
-        cancellation,
-        lambda: _matching_groups(snapshot, cancellation, find_views, _VisitTests()),
-    )
+    return _found_visits(selection, find_views)
 
 
-def _matching_groups(
-    snapshot: Snapshot,
-    cancellation: Cancellation,
+def _found_visits(
+    selection: Selection,
     find_views: FindViews,
-    tests: "_VisitTests",
+    passing: Callable[[PartVisits], PartVisits] = lambda visits: visits,
     key: Hashable = None,
-) -> Iterator[PartVisits]:
-    """Return the visits of some views that pass some tests, cached by a key."""
+) -> FoundVisits:
+    """Return the visits of some views that pass some tests, cached by a key.
+
+    They include all of those that have views or events in the period of a selection.
+    """
+    snapshot, period, cancellation = selection.snapshot, selection.period, selection.cancellation
 
     def find(among: Snapshot, candidates: Candidates, others: Numbers) -> RowMask:
-        return tests.passing(visits_with(among, candidates, others)).chosen
+        return passing(visits_with(among, candidates, others)).chosen
 
-    everything = Selection(snapshot, ALWAYS, ViewFilter({}), cancellation)
-    for among, others in of_whole_visits(everything):
-        for candidates in find_views(among):
-            find_here = partial(find, among.snapshot, candidates, others)
-            visits = cached_visits(among.snapshot, candidates.part, others, key, find_here)
-            if not visits.chosen.is_empty:
-                yield visits
+    def groups() -> Iterator[PartVisits]:
+        bounds = _bounds_of_visits(snapshot, period, cancellation)
+        everything = evolve(selection, period=ALWAYS, filter=ViewFilter({}), visits=bounds)
+        for among, others in of_whole_visits(everything):
+            for candidates in find_views(among):
+                find_here = partial(find, among.snapshot, candidates, others)
+                visits = cached_visits(among.snapshot, candidates.part, others, key, find_here)
+                if not visits.chosen.is_empty:
+                    yield visits
+
+    return FoundVisits(snapshot, cancellation, groups)
 
 
 def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:
@@ -186,56 +184,41 @@ def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:
     return LOOPS.match(columns, [*map(filter_.table, filter_.codes), FIRST_OF_VISIT])
 
 
-@frozen(eq=False)
-class _VisitTests:
-    """What visits are tested for: the page that they ended on, goals, and their behaviour."""
-
-    exiting: Mask | None = None
-    goals: GoalSearch | None = None
-    behaviour: "_Behaviour | None" = None
-
-    def passing(self, visits: PartVisits) -> PartVisits:
-        """Return those visits that pass."""
-        found = visits
-        if self.behaviour is not None:
-            found = found.take(self.behaviour.mask(found))
-        if self.exiting is not None:
-            found = found.take(self.exiting[found.codes_of_last_views(Dimension.PATH)])
-        if self.goals is not None and self.goals.goals:
-            found = self.goals.reaching_all(found)
-        return found
+def _have_bounced(visits: PartVisits) -> Mask:
+    """Return which visits have one view and no event."""
+    bounced: Mask = (visits.of(visits.columns.views) == 1) & ~visits.of(visits.columns.has_event)
+    return bounced
 
 
-@frozen(eq=False)
-class _Behaviour:
-    """What visits that match consist of; None is anything."""
+def _end_on(pages: Mask, visits: PartVisits) -> Mask:
+    """Return which visits ended on a page that matches."""
+    matches: Mask = pages[visits.codes_of_last_views(Dimension.PATH)]
+    return matches
 
-    bounced: bool | None
-    views: Bounds | None
-    duration_ms: Bounds | None
 
-    @classmethod
-    def of(cls, query: Query) -> "_Behaviour":
-        """Return the filters of a query on the behaviour of visits."""
-        bounces = wanted_truths(query, BOUNCE_FIELD)
-        return cls(
-            bounced=True in bounces if len(bounces) == 1 else None,
-            # No visit is, and is not, a bounce.
-            views=Bounds(1, 0) if len(bounces) > 1 else Bounds.of(query, VISIT_VIEWS_FIELD),
-            duration_ms=Bounds.of(query, VISIT_DURATION_FIELD),
-        )
+_NUMBERS_OF_VIEWS: Final[Mapping[str, Callable[[ViewColumns], NDArray[Any]]]] = {
+    DURATION_FIELD: lambda part: part.duration_ms,
+    HOSTING_FIELD: lambda part: part.flags & HOSTING > 0,
+}
+"""What filters compare with bounds, of each view of a part."""
+_NUMBERS_OF_VISITS: Final[Mapping[str, Callable[[PartVisits], NDArray[Any]]]] = {
+    VISIT_VIEWS_FIELD: lambda visits: visits.of(visits.columns.views),
+    VISIT_DURATION_FIELD: lambda visits: visits.of(visits.columns.duration_ms),
+    BOUNCE_FIELD: _have_bounced,
+}
+"""What filters compare with bounds, of each visit."""
 
-    def mask(self, visits: PartVisits) -> Mask:
-        """Return which visits match, shape (n,)."""
-        columns, mask = visits.columns, np.ones(len(visits), np.bool_)
-        if self.views is not None:
-            mask &= self.views.mask(visits.of(columns.views))
-        if self.duration_ms is not None:
-            mask &= self.duration_ms.mask(visits.of(columns.duration_ms))
-        if self.bounced is not None:
-            have_bounced = (visits.of(columns.views) == 1) & ~visits.of(columns.has_event)
-            mask &= have_bounced == self.bounced
-        return mask
+
+def _tests_of(
+    query: Query, numbers: Mapping[str, Callable[[T], NDArray[Any]]]
+) -> list[Callable[[T], Mask]]:
+    """Return what tests for the filters of a query on some numbers, one for each field."""
+
+    def test(field: str, bounds: Bounds, tested: T) -> Mask:
+        return bounds.mask(numbers[field](tested))
+
+    bounds = ((field, Bounds.of(query, field)) for field in numbers)
+    return [partial(test, field, each) for field, each in bounds if each is not None]
 
 
 def _bounds_of_visits(

@@ -1,6 +1,6 @@
 """The filters of a query on the views of one part, and the views that they select."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, Final, Protocol
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
-from medamad.query.filters import Bounds, Mask
+from medamad.query.filters import Mask
 from medamad.query.period import Period
-from medamad.storage.segments.format import HOSTING, Integers, Segment
+from medamad.storage.segments.format import Integers, Segment
 from medamad.storage.segments.parts import EventColumns, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -66,31 +66,6 @@ class PropertyFilter:
         return find_views(part, self.loose_views[begin:end])[1] if begin < end else _NO_ROWS
 
 
-@frozen(eq=False)
-class ColumnFilter:
-    """Matches views by numbers of their own: the time on the page, and the kind of network.
-
-    With `durations_ms`, the time must be known and within bounds. The flag `hosting` must have
-    each of the values.
-    """
-
-    durations_ms: Bounds | None
-    hosting: frozenset[bool]
-
-    def may_match(self, part: Part | Rollup) -> bool:  # noqa: ARG002 - nothing says so beforehand
-        """Return whether a part may have a matching view, without looking at its views."""
-        return True
-
-    def mask(self, part: ViewColumns) -> Mask:
-        """Return which views of a part match, shape (n,)."""
-        masks = [(part.flags & HOSTING > 0) == each for each in self.hosting]
-        if self.durations_ms is not None:
-            duration_ms = part.duration_ms
-            masks += [self.durations_ms.mask(duration_ms), duration_ms > 0]
-        mask: Mask = np.logical_and.reduce(masks)
-        return mask
-
-
 class VisitFilter(Protocol):
     """Matches the views of some visits."""
 
@@ -128,7 +103,8 @@ class Exclusions(VisitFilter, Protocol):
 class ViewFilter:
     """All filters of a query on views: codes by dimension, properties, visits and columns.
 
-    And what the website's rules leave out, whatever the query.
+    And what the website's rules leave out, whatever the query. `columns` return which views of a
+    part match by columns of numbers.
 
     `key` is equal for equal filters on codes and properties, as long as the same names stand for
     referrers. What matches in segments is cached by it; without a key, nothing is cached.
@@ -138,7 +114,7 @@ class ViewFilter:
     properties: PropertyFilter | None = None
     visits: VisitFilter | None = None
     key: Hashable = None
-    columns: ColumnFilter | None = None
+    columns: Sequence[Callable[[ViewColumns], Mask]] = ()
     excluded: Exclusions | None = None
     _tables: dict[Dimension, CodeTable] = field(factory=dict)
     """The masks of `codes` as tables, those that were needed."""
@@ -156,13 +132,7 @@ class ViewFilter:
     @property
     def is_by_view(self) -> bool:
         """Whether no counters decide which of the views match that no rule leaves out."""
-        return bool(self._by_view)
-
-    @property
-    def _by_view(self) -> list[PropertyFilter | VisitFilter | ColumnFilter]:
-        """The filters of the query that no counters decide."""
-        filters = (self.properties, self.visits, self.columns)
-        return [each for each in filters if each is not None]
+        return bool(self.properties or self.visits or self.columns)
 
     def state_of(self, segments: Iterable[Segment]) -> Hashable:
         """Return what decides which views of segments match, but for the filters of a query.
@@ -196,7 +166,7 @@ class ViewFilter:
             self.matching(part, snapshot),
             None if self.visits is None else self.visits.mask(part),
             None if left_out is None else left_out.inverted(),
-            None if self.columns is None else RowMask.packed(self.columns.mask(part)),
+            *(RowMask.packed(test(part)) for test in self.columns),
         )
 
     def matching(self, part: ViewColumns, snapshot: Snapshot) -> RowMask | None:
@@ -246,7 +216,8 @@ class ViewFilter:
 
     def remaining(self, part: Part | Rollup) -> "ViewFilter | None":
         """Return what must still be compared view by view, or None if no view can match."""
-        if not all(filter_.may_match(part) for filter_ in self._by_view):
+        decide = (self.properties, self.visits)
+        if not all(each is None or each.may_match(part) for each in decide):
             return None
         remaining: ViewFilter = self
         for dimension, matching_codes in self.codes.items():
@@ -278,7 +249,7 @@ class ViewFilter:
         if (
             self.key is None
             or self.visits is not None
-            or self.columns is not None
+            or self.columns
             or not isinstance(part, OpenSegment)
             or part.segment.number in snapshot.overlays
             or (self.properties is not None and len(self.properties.loose(part)))

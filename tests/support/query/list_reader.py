@@ -34,7 +34,6 @@ from medamad.query.filters import (
     goal_mask,
     matches_without_view,
     property_mask,
-    wanted_truths,
 )
 from medamad.query.period import Period
 from medamad.query.reader import Reader, Selected
@@ -189,8 +188,7 @@ class ListSelected(Selected):
         """Whether a view matches, without the filters on properties."""
         if not self._matches(view, self.masks):
             return False
-        is_hosting = view.get("hosting", False)
-        if any(each is not is_hosting for each in wanted_truths(self.query, HOSTING_FIELD)):
+        if not self._is_within(HOSTING_FIELD, int(view.get("hosting", False))):
             return False
         if not self._is_within(DURATION_FIELD, view["duration_ms"] or -1):
             return False
