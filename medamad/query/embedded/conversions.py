@@ -18,7 +18,6 @@ from medamad.query.embedded.loops import CodeTable, GoalsInVisits
 from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
 from medamad.query.embedded.selection import whole_visits
-from medamad.query.embedded.view_filter import find_views
 from medamad.query.embedded.visit_figures import add_counts, count_reached, no_counts
 from medamad.query.embedded.visits import first_rows
 from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
@@ -26,8 +25,9 @@ from medamad.query.period import ALWAYS, Period
 from medamad.query.request import DayGap, Gap, Gaps, Query
 from medamad.query.sums import AmountCounts, Conversions, ReachedGoals
 from medamad.storage.segments.counters import VIEWS
-from medamad.storage.segments.parts import EventColumns, ViewColumns
+from medamad.storage.segments.parts import NO_NUMBERS, EventColumns, Numbers, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import find_ascending
 
 
 @define(eq=False)
@@ -336,26 +336,27 @@ def _add_visits(
 
 @frozen(eq=False)
 class _LooseAmounts:
-    """The amounts in events that are not stored with their view, and the number of the view."""
+    """The amounts in events that are not stored with their view, by the number of the view."""
 
     codes: NDArray[Any]
-    views: NDArray[np.uint64]
+    views: Numbers
 
 
-_NO_AMOUNTS: Final = _LooseAmounts(np.zeros(0, np.uint32), np.zeros(0, np.uint64))
+_NO_AMOUNTS: Final = _LooseAmounts(np.zeros(0, np.uint32), NO_NUMBERS)
 
 
 def _loose_amounts(selection: Selection, goals: Sequence[FoundConversions]) -> _LooseAmounts:
     """Return the amounts of goals that are pages."""
-    codes, views = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    codes, views = np.zeros(0, np.uint32), NO_NUMBERS
     revenues = [
         each.revenue for each in goals if each.revenue is not None and each.goal.path is not None
     ]
     for events in loose_events(selection.snapshot, selection.cancellation) if revenues else ():
         rows = np.flatnonzero(_any(revenues).take(events.property))
         codes = np.concatenate([codes, events.property[rows]])
-        views = np.concatenate([views, events.view[rows].astype(np.uint64)])
-    return _LooseAmounts(codes, views)
+        views = np.concatenate([views, events.view[rows].astype(np.int64)])
+    order = np.argsort(views, kind="stable")
+    return _LooseAmounts(codes[order], views[order])
 
 
 def _add_views(
@@ -373,7 +374,7 @@ def _add_views(
         has_reached[rows] = True
         own = part.own
         is_amount = goal.revenue.take(own.property) & has_reached.take(own.view.astype(np.intp))
-        found, places = find_views(part, loose.views)
+        found, places = find_ascending(part, loose.views)
         is_loose_amount = has_reached[places] & goal.revenue.take(loose.codes[found])
         codes = np.concatenate([own.property[is_amount], loose.codes[found[is_loose_amount]]])
         views = np.concatenate([own.view[is_amount].astype(np.intp), places[is_loose_amount]])

@@ -198,13 +198,13 @@ class ExcludedViews:
                 begin, end = numbers.searchsorted(visits).tolist()
                 state.update((end - begin).to_bytes(8, "little") + numbers[begin:end].tobytes())
             for loose in self._loose_views:
-                begin, end = np.searchsorted(loose, np.array((first, last + 1), np.uint64))
+                begin, end = loose.searchsorted((first, last + 1)).tolist()
                 state.update(loose[begin:end].tobytes() + b".")
             self._states[bounds] = state.digest()
         return self._states[bounds]
 
     @cached_property
-    def _loose_views(self) -> list[NDArray[np.uint64]]:
+    def _loose_views(self) -> list[Numbers]:
         """What `loose_views` returns of each rule about properties."""
         texts, cancellation = self.snapshot.texts, self.cancellation
         return [

@@ -149,7 +149,9 @@ class Selection:
         The value is None if only some of its views are selected, or may be: then the result has a
         gap of the kind `gap`, and so if `value_of` returns None.
         """
-        properties, filter_ = self.filter.properties, evolve(self.filter, properties=None)
+        properties = self.filter.properties
+        # Rollups are divided by what rules leave out.
+        filter_ = evolve(self.filter, properties=None, excluded=None)
         days_ms = None if properties is None else self._days_of_events(properties)
         for rollup in self.rollups_in_period():
             if self.with_durations is not None and rollup.has_durations is not self.with_durations:

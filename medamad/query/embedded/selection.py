@@ -41,7 +41,7 @@ from medamad.query.filters import (
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, Query
 from medamad.storage.segments.format import HOSTING
-from medamad.storage.segments.parts import Numbers, ViewColumns
+from medamad.storage.segments.parts import NO_NUMBERS, Numbers, ViewColumns
 from medamad.storage.segments.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -81,16 +81,14 @@ def filter_key(
     return blake2b(repr(filters).encode(), digest_size=16).digest(), sources
 
 
-def loose_views(
-    snapshot: Snapshot, properties: Mask, cancellation: Cancellation
-) -> NDArray[np.uint64]:
+def loose_views(snapshot: Snapshot, properties: Mask, cancellation: Cancellation) -> Numbers:
     """Return the views that loose events with matching properties refer to, ascending."""
     views = [
-        events.view.compress(properties.take(events.property)).astype(np.uint64, copy=False)
+        events.view.compress(properties.take(events.property)).astype(np.int64, copy=False)
         for events in loose_events(snapshot, cancellation)
         if len(events)
     ]
-    loose = np.concatenate([np.zeros(0, np.uint64), *views])
+    loose: Numbers = np.concatenate([NO_NUMBERS, *views])
     loose.sort()
     return loose[np.searchsorted(loose, 1) :]
 

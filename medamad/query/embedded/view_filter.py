@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -14,11 +14,10 @@ from medamad.query.embedded.loops import CodeTable, PartViews, RowMask
 from medamad.query.filters import Mask
 from medamad.query.period import Period
 from medamad.storage.segments.format import Integers, Segment
-from medamad.storage.segments.parts import EventColumns, Part, Rollup, ViewColumns
+from medamad.storage.segments.parts import EventColumns, Numbers, Part, Rollup, ViewColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
-
-_NO_ROWS: Final = np.zeros(0, np.intp)
+from medamad.storage.segments.visit_numbers import are_any_between, find_ascending
 
 
 @frozen(eq=False)
@@ -30,7 +29,7 @@ class PropertyFilter:
     """
 
     properties: Mask
-    loose_views: NDArray[np.uint64]
+    loose_views: Numbers
     _table: CodeTable = field(init=False)
 
     @_table.default
@@ -48,9 +47,7 @@ class PropertyFilter:
 
     def has_loose(self, part: Part | Rollup) -> bool:
         """Return whether a view of a part may match by events that are not stored with it."""
-        loose, bounds = self.loose_views, part.sequence_bounds
-        low, high = np.searchsorted(loose, np.array(bounds, np.uint64))
-        return bool(low < high or (low < len(loose) and loose[low] in bounds))
+        return are_any_between(self.loose_views, *part.sequence_bounds)
 
     def own(self, part: ViewColumns) -> RowMask:
         """Return which views of a part match by events that are stored with them."""
@@ -61,9 +58,7 @@ class PropertyFilter:
 
     def loose(self, part: ViewColumns) -> NDArray[np.intp]:
         """Return the rows of a part that match by other events."""
-        first, last = part.sequence_bounds
-        begin, end = np.searchsorted(self.loose_views, np.array((first, last + 1), np.uint64))
-        return find_views(part, self.loose_views[begin:end])[1] if begin < end else _NO_ROWS
+        return find_ascending(part, self.loose_views)[1]
 
 
 class VisitFilter(Protocol):
@@ -183,8 +178,10 @@ class ViewFilter:
             mask = self._matching(part)
         if self.properties is not None:
             rows = self.properties.loose(part)
+            for dimension, matching_codes in self.codes.items() if len(rows) else ():
+                rows = rows[matching_codes.take(part.codes(dimension)[rows])]
             if len(rows):
-                return mask.with_rows(rows[self._codes_match(part, rows)])
+                return mask.with_rows(rows)
         return mask
 
     def _matching(self, part: ViewColumns) -> RowMask:
@@ -202,12 +199,6 @@ class ViewFilter:
         if table is None:
             table = self._tables[dimension] = CodeTable(self.codes[dimension])
         return table
-
-    def _codes_match(self, part: ViewColumns, rows: NDArray[np.intp]) -> Mask:
-        mask = np.ones(len(rows), np.bool_)
-        for dimension, matching_codes in self.codes.items():
-            mask &= matching_codes.take(part.codes(dimension)[rows])
-        return mask
 
     def mask_of(self, part: ViewColumns, rows: NDArray[np.intp], snapshot: Snapshot) -> Mask:
         """Return which of some views of a part of a snapshot match."""
@@ -228,21 +219,22 @@ class ViewFilter:
                     return None
                 if matches.all():
                     remaining = remaining.without(dimension)
-        if remaining.excluded is not None and not remaining.excluded.may_match(part):
-            remaining = evolve(remaining, excluded=None)
         return remaining
 
     def candidates(self, part: ViewColumns, period: Period, snapshot: Snapshot) -> "Candidates":
         """Return the views of a part, of which those that match and are in a period count."""
         window, is_in = slice(0, len(part)), None
-        find_key: Callable[[], Hashable] = partial(self._key_of, part, snapshot)
-        if not period.contains(*part.time_bounds):
-            find_key = _no_key
-            if part.ascends:
-                window = period.slice_of(part.time_ms)
-            else:
-                is_in = RowMask.packed(period.mask(part.time_ms))
-        return Candidates(part, window, lambda: _in_all(self.mask(part, snapshot), is_in), find_key)
+        is_whole = period.contains(*part.time_bounds)
+        if not is_whole and part.ascends:
+            window = period.slice_of(part.time_ms)
+        elif not is_whole:
+            is_in = RowMask.packed(period.mask(part.time_ms))
+        return Candidates(
+            part,
+            window,
+            lambda: _in_all(self.mask(part, snapshot), is_in),
+            lambda: self._key_of(part, snapshot) if is_whole else None,
+        )
 
     def _key_of(self, part: ViewColumns, snapshot: Snapshot) -> Hashable:
         """Return what decides which views of a segment match, None if that may change."""
@@ -259,10 +251,6 @@ class ViewFilter:
         return (self.key, *self.codes, self.properties is None, state)
 
 
-def _no_key() -> None:
-    """Return no key."""
-
-
 @frozen(eq=False)
 class Candidates:
     """Views of one part, which count if they are in a mask of the part, where there is one."""
@@ -270,7 +258,7 @@ class Candidates:
     part: ViewColumns
     window: slice
     _find_mask: Callable[[], RowMask | None]
-    _find_key: Callable[[], Hashable] = _no_key
+    _find_key: Callable[[], Hashable] = lambda: None
 
     @property
     def key(self) -> Hashable:
@@ -322,23 +310,3 @@ def event_codes(part: Part | Rollup) -> Integers | None:
         return part.event_codes()
     counts = part.event_counts()
     return None if counts is None else counts.codes
-
-
-def find_views(
-    part: ViewColumns, sequences: NDArray[np.uint64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find views by their sequence numbers.
-
-    Return the indices of those in `sequences` that the part has, and their places in the part.
-    """
-    low, high = part.sequence_bounds
-    near = np.flatnonzero((sequences >= low) & (sequences <= high))
-    if not len(part) or not len(near):
-        return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    wanted = sequences[near]
-    if high - low + 1 == len(part):
-        return near, (wanted - np.uint64(low)).astype(np.intp)
-    known = part.sequence
-    places = np.searchsorted(known, wanted)
-    is_found = known[places] == wanted
-    return near[is_found], places[is_found]
