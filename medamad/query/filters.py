@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -128,33 +129,22 @@ def _containing(names: Sequence[str], value: str) -> Iterable[bool]:
 
 _Test: TypeAlias = Callable[[Sequence[str], tuple[str, ...]], Iterable[bool]]
 
-_TESTS: Final[Mapping[str, _Test]] = MappingProxyType(
+_TESTS: Final[Mapping[tuple[str, str], _Test]] = MappingProxyType(
     {
-        "eq": lambda names, values: (name == values[0] for name in names),
-        "contains": lambda names, values: _containing(names, values[0]),
-        "starts_with": lambda names, values: (name.startswith(values[0]) for name in names),
-        "ends_with": lambda names, values: (name.endswith(values[0]) for name in names),
-        "in": lambda names, values: map(frozenset(values).__contains__, names),
+        ("eq", "neq"): lambda names, values: (name == values[0] for name in names),
+        ("contains", "not_contains"): lambda names, values: _containing(names, values[0]),
+        ("starts_with", "not_starts_with"): lambda names, values: (
+            name.startswith(values[0]) for name in names
+        ),
+        ("ends_with", "not_ends_with"): lambda names, values: (
+            name.endswith(values[0]) for name in names
+        ),
+        ("in", "not_in"): lambda names, values: map(frozenset(values).__contains__, names),
     }
 )
-"""The positive operators. Names and values are casefolded."""
+"""The positive operators, each with the negative one. Names and values are casefolded."""
 
-_NEGATIVES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "neq": "eq",
-        "not_contains": "contains",
-        "not_starts_with": "starts_with",
-        "not_ends_with": "ends_with",
-        "not_in": "in",
-    }
-)
-"""The negative operators, each with the positive one that it negates."""
-
-OPERATORS: Final = tuple(
-    name
-    for positive in _TESTS
-    for name in (positive, *(no for no, yes in _NEGATIVES.items() if yes == positive))
-)
+OPERATORS: Final = tuple(chain.from_iterable(_TESTS))
 _LISTS: Final = ("in", "not_in")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {VISITOR_FIELD: VISITORS, BOUNCE_FIELD: TRUTHS, HOSTING_FIELD: TRUTHS}
@@ -265,23 +255,18 @@ class Bounds:
 def matching(filters: Iterable[Filter], names: Sequence[Sequence[str]]) -> Mask:
     """Return which of n things match all filters on a field, shape (n,).
 
-    `names` has one or more sequences of n casefolded names. A thing matches if any of its names
-    does.
+    `names` has one or more sequences of n names. A thing matches if any of its names does.
     """
-    mask = np.ones(len(names[0]), np.bool_)
+    casefolded = [[name.casefold() for name in sequence] for sequence in names]
+    mask = np.ones(len(casefolded[0]), np.bool_)
     for filter_ in filters:
-        test = _TESTS[_NEGATIVES.get(filter_.operator, filter_.operator)]
+        operators = next(pair for pair in _TESTS if filter_.operator in pair)
         values = tuple(value.casefold() for value in filter_.values)
         matches = np.zeros(len(mask), np.bool_)
-        for sequence in names:
-            matches |= np.fromiter(test(sequence, values), np.bool_, len(mask))
-        mask &= matches ^ (filter_.operator in _NEGATIVES)
+        for sequence in casefolded:
+            matches |= np.fromiter(_TESTS[operators](sequence, values), np.bool_, len(mask))
+        mask &= matches ^ (filter_.operator == operators[1])
     return mask
-
-
-def casefolded(names: Iterable[str]) -> list[str]:
-    """Return names in the form in which they are compared."""
-    return [name.casefold() for name in names]
 
 
 def code_masks(
@@ -314,7 +299,7 @@ def property_mask(texts: CodeTexts, query: Query, cancellation: Cancellation) ->
         mask = np.ones(len(pairs), np.bool_)
         for place, on_field in enumerate(filters):
             if on_field:
-                names = casefolded(pair[place] for pair in pairs)
+                names = [pair[place] for pair in pairs]
                 mask &= matching(_checking(on_field, cancellation), [names])
         return mask
 
@@ -404,7 +389,7 @@ def _matching_texts(
     cancellation: Cancellation,
     piece: Sequence[str],
 ) -> Mask:
-    names = [casefolded(naming(text, sources) for text in piece) for naming in field.namings]
+    names = [[naming(text, sources) for text in piece] for naming in field.namings]
     return matching(_checking(filters, cancellation), names)
 
 

@@ -11,7 +11,6 @@ from medamad.query.filters import (
     MAX_FILTERS,
     OPERATORS,
     Mask,
-    casefolded,
     code_masks,
     matches_without_view,
     matching,
@@ -159,7 +158,7 @@ def test_one_filter_too_many_is_rejected_by_name() -> None:
 )
 def test_operators_and_their_opposites(operator: str, value: str, passed: set[str]) -> None:
     def those(operator: str) -> set[str]:
-        found = matching(parse_filters([(f"path[{operator}]", value)]), [casefolded(NAMES)])
+        found = matching(parse_filters([(f"path[{operator}]", value)]), [NAMES])
         return {name for name, passes in zip(NAMES, found, strict=True) if passes}
 
     assert those(operator) == passed
@@ -184,7 +183,7 @@ def test_operators_and_their_opposites(operator: str, value: str, passed: set[st
     ],
 )
 def test_all_filters_must_match(parameters: list[tuple[str, str]], passed: set[str]) -> None:
-    found = matching(parse_filters(parameters), [casefolded(NAMES)])
+    found = matching(parse_filters(parameters), [NAMES])
     assert {name for name, passes in zip(NAMES, found, strict=True) if passes} == passed
 
 
@@ -225,6 +224,9 @@ class Laborious(str):
     """A text that must only be searched as part of a joined one."""
 
     __slots__ = ()
+
+    def casefold(self) -> "Laborious":
+        return self
 
     def __contains__(self, _value: object) -> bool:
         raise AssertionError

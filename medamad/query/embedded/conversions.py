@@ -19,7 +19,6 @@ from medamad.query.embedded.properties import EventFilter
 from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
 from medamad.query.embedded.selection import whole_visits
 from medamad.query.embedded.visit_figures import add_counts, count_reached, no_counts
-from medamad.query.embedded.visits import first_rows
 from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import DayGap, Gap, Gaps, Query
@@ -318,7 +317,7 @@ def _add_visits(
         # All events of the visits are in the part.
         _add_part(
             part,
-            [visits.chosen.of(first_rows(visits.columns, each)) for each in rows],
+            [visits.chosen.of(LOOPS.first_rows(visits.columns.offsets, each)) for each in rows],
             search,
             goals,
             period=period,

@@ -15,7 +15,7 @@ from medamad.query.embedded.loops import CodeTable, GoalsInVisits, PartViews, Ro
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.view_filter import Candidates, event_codes
 from medamad.query.embedded.visit_groups import visits_in_groups
-from medamad.query.embedded.visits import PartVisits, first_rows
+from medamad.query.embedded.visits import PartVisits
 from medamad.query.filters import Mask, goal_mask
 from medamad.query.request import Cancellation
 from medamad.storage.dictionary.decode import CodeTexts
@@ -126,7 +126,7 @@ class GoalSearch:
         part, all_rows, moments = visits.part, [], []
         for place in range(len(self.goals)):
             rows, events = self.views_in(part, place), self.events_in(part, place)
-            begins = first_rows(visits.columns, rows.astype(np.intp))
+            begins = LOOPS.first_rows(visits.columns.offsets, rows.astype(np.intp))
             are_theirs = visits.chosen.of(begins)
             rows, begins = rows[are_theirs], begins[are_theirs]
             moments.append(_moments(part, rows, None if events is None else events[are_theirs]))

@@ -21,7 +21,7 @@ from medamad.query.period import ALWAYS, Period
 from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
 from medamad.storage.segments.read import OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.segments.visit_numbers import find_ascending, sequences_of
+from medamad.storage.segments.visit_numbers import find_ascending
 
 T = TypeVar("T")
 
@@ -61,11 +61,6 @@ class PartVisits:
         """Return what these visits have in one of `columns`."""
         return column[self.index]
 
-    @property
-    def numbers(self) -> Numbers:
-        """Their numbers, ascending."""
-        return sequences_of(self.part, self.begins)
-
     def codes(self, dimension: Dimension) -> NDArray[np.integer[Any]]:
         """Return the codes of their first views."""
         codes: NDArray[np.integer[Any]] = self.part.codes(dimension)[self.begins]
@@ -94,7 +89,8 @@ class PartVisits:
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
-        return self._places.take(first_rows(self.columns, rows), mode="wrap")
+        begins = LOOPS.first_rows(self.columns.offsets, rows)
+        return self._places.take(begins, mode="wrap")
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:
@@ -177,11 +173,3 @@ def visits_numbered(snapshot: Snapshot, part: ViewColumns, numbers: Numbers) -> 
     columns, rows = part.visits(), find_ascending(part, numbers)[1]
     chosen = RowMask.of_rows(len(part), rows[columns.offsets[rows] == 1])
     return PartVisits(snapshot, part, columns, chosen)
-
-
-def first_rows(columns: VisitColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the row of the first view of the visit of each of some views of a part.
-
-    It is -1 if the part does not have it, or the visit is unknown.
-    """
-    return LOOPS.first_rows(columns.offsets, rows)
