@@ -244,11 +244,8 @@ class Bounds:
                 greatest = min(greatest, number)
         return cls(least, greatest) if filters else None
 
-    def mask(self, numbers: NDArray[np.integer[Any]] | Mask) -> Mask:
+    def mask(self, numbers: NDArray[np.integer[Any]]) -> Mask:
         """Return which numbers are within the bounds, shape (n,)."""
-        if numbers.dtype == np.bool_:
-            # Numbers of a byte are compared in place.
-            numbers = numbers.view(np.uint8)
         return (numbers >= self.least) & (numbers <= self.greatest)
 
 

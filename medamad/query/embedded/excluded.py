@@ -193,9 +193,8 @@ class ExcludedViews:
         first, last = bounds = header.sequence_bounds
         if bounds not in self._states:
             state = self._digest.copy()
-            visits = np.array((header.first_visit or 1, last + 1), np.int64)
             for numbers in (self._others, self._numbers):
-                begin, end = numbers.searchsorted(visits).tolist()
+                begin, end = numbers.searchsorted((header.first_visit or 1, last + 1)).tolist()
                 state.update((end - begin).to_bytes(8, "little") + numbers[begin:end].tobytes())
             for loose in self._loose_views:
                 begin, end = loose.searchsorted((first, last + 1)).tolist()
@@ -368,8 +367,7 @@ def find_left_out(
             of_events.append(NO_NUMBERS)
             continue
         excluded = ExcludedViews(snapshot, (rule,), sources, cancellation)
-        masks = ((part, excluded.left_out(part)) for part in parts)
-        rows = [(part, mask.rows) for part, mask in masks if mask is not None]
+        rows = ((part, excluded.mask(part).rows) for part in parts)
         of_views.append(joined_numbers(sequences_of(*each) for each in rows))
         filter_ = EventFilter(
             snapshot, ALWAYS, ViewFilter({}, excluded=excluded), True, cancellation

@@ -44,12 +44,12 @@ def with_rollups(
     gaps: set[DayGap] = set()
     found = [sums]
     for day in _selected_days(selection, gaps):
-        ends = np.array(day.span, np.int64)
+        ends = np.array(day.rollup.time_bounds, np.int64)
         first, last = (0, 0) if buckets is None else buckets.of(ends).tolist()
         if first == last:
             found.append(VisitSums(np.array([first]), day.sums[:, np.newaxis]))
         else:
-            gaps.add((Gap.INTERVAL, day.number))
+            gaps.add((Gap.INTERVAL, day.rollup.day))
     return add_up(found) if len(found) > 1 else sums, selection.gaps_without_visits | Gaps(gaps)
 
 
@@ -123,7 +123,7 @@ def _by_code(
         )
         counters = day.counters(dimension) if is_known else None
         if counters is None:
-            gaps.add((Gap.VISITS, day.number))
+            gaps.add((Gap.VISITS, day.rollup.day))
         else:
             found.append(counters)
             visits += int(day.sums[VISITS])
@@ -137,8 +137,7 @@ class _SelectedDay:
     `counters` returns their sums by a dimension, or None if they are unknown.
     """
 
-    number: int
-    span: tuple[int, int]
+    rollup: Rollup
     visits: DayVisits
     sums: NDArray[np.int64]
     counters: Callable[[Dimension], Counters | None]
@@ -156,11 +155,11 @@ def _selected_days(selection: Selection, gaps: set[DayGap]) -> Iterator[_Selecte
 
 def _select(selection: Selection, rollup: Rollup) -> _SelectedDay | None:
     """Return the selected visits of a day, or None if they are unknown."""
-    visits, span = rollup.visits, rollup.time_bounds
+    visits = rollup.visits
     if visits is None:
         return None
     sums = _sums_of(visits.overall(), (FIRST,)).sum(axis=1)
-    everything = _SelectedDay(rollup.day, span, visits, sums, visits.counters)
+    everything = _SelectedDay(rollup, visits, sums, visits.counters)
     masks = []
     for dimension, mask in selection.filter.codes.items():
         matches = _matches(visits, dimension, mask)
@@ -170,12 +169,12 @@ def _select(selection: Selection, rollup: Rollup) -> _SelectedDay | None:
             masks.append((dimension, mask))
     if not sums.any():
         return everything
-    if selection.filter.is_by_view or not selection.period.contains(*span):
+    if selection.filter.is_by_view or not selection.period.contains(*rollup.time_bounds):
         return None
     if all(_matches_all(rollup, dimension, mask) for dimension, mask in masks):
         # The first view of each visit is one of the day.
         return everything
-    return _select_by(selection.period, rollup, everything, *masks[0]) if len(masks) == 1 else None
+    return _select_by(selection.period, everything, *masks[0]) if len(masks) == 1 else None
 
 
 def _matches(visits: DayVisits, dimension: Dimension, mask: Mask) -> Mask | None:
@@ -193,19 +192,20 @@ def _matches_all(rollup: Rollup, dimension: Dimension, mask: Mask) -> bool:
 
 
 def _select_by(
-    period: Period, rollup: Rollup, day: _SelectedDay, dimension: Dimension, mask: Mask
+    period: Period, day: _SelectedDay, dimension: Dimension, mask: Mask
 ) -> _SelectedDay | None:
     """Return those visits of a day that have a view with a matching code of a dimension."""
     counters = day.counters(dimension)
     # Of the pages of imported visits, the first alone has all sums.
-    if counters is None or (dimension is Dimension.PATH and not rollup.has_durations):
+    if counters is None or (dimension is Dimension.PATH and not day.rollup.has_durations):
         return None
     selected = counters.take(mask.take(counters.codes))
     groups = _ALL_GROUPS
     least_ms, greatest_ms = day.visits.time_bounds
     if selected.sums[OUTSIDE + VISITS].any() and not period.contains(least_ms, greatest_ms):
         # Which of the views on other days are in the period is unknown, unless none is.
-        others = ((least_ms, day.span[0] - 1), (day.span[1] + 1, greatest_ms))
+        first_ms, last_ms = day.rollup.time_bounds
+        others = ((least_ms, first_ms - 1), (last_ms + 1, greatest_ms))
         if len(selected) > 1 or not all(
             low_ms > high_ms or period.is_outside(low_ms, high_ms) for low_ms, high_ms in others
         ):

@@ -182,10 +182,10 @@ def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:
     return LOOPS.match(columns, [*map(filter_.table, filter_.codes), FIRST_OF_VISIT])
 
 
-def _have_bounced(visits: PartVisits) -> Mask:
-    """Return which visits have one view and no event."""
+def _have_bounced(visits: PartVisits) -> NDArray[np.uint8]:
+    """Return 1 for each visit with one view and no event, 0 for others."""
     bounced: Mask = (visits.of(visits.columns.views) == 1) & ~visits.of(visits.columns.has_event)
-    return bounced
+    return bounced.view(np.uint8)
 
 
 def _end_on(pages: Mask, visits: PartVisits) -> Mask:
@@ -196,7 +196,7 @@ def _end_on(pages: Mask, visits: PartVisits) -> Mask:
 
 _NUMBERS_OF_VIEWS: Final[Mapping[str, Callable[[ViewColumns], NDArray[Any]]]] = {
     DURATION_FIELD: lambda part: part.duration_ms,
-    HOSTING_FIELD: lambda part: part.flags & HOSTING > 0,
+    HOSTING_FIELD: lambda part: (part.flags & HOSTING > 0).view(np.uint8),
 }
 """What filters compare with bounds, of each view of a part."""
 _NUMBERS_OF_VISITS: Final[Mapping[str, Callable[[PartVisits], NDArray[Any]]]] = {
