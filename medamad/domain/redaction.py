@@ -1,7 +1,7 @@
 """What of a page's address is never stored: tokens, identifiers and email addresses."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from attrs import frozen
@@ -17,8 +17,10 @@ REST: Final = "**"
 """What stands for all further segments at the end of a pattern; they are replaced by one."""
 
 _UUID: Final = re.compile(r"[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}", re.IGNORECASE)
+_UUID_LENGTH: Final = 36
+_LEAST_HEXADECIMAL: Final = 16
 _HEXADECIMAL: Final = re.compile(
-    r"(?<![0-9a-z])[\da-f]{16,}+(?![0-9a-z])", re.ASCII | re.IGNORECASE
+    rf"(?<![0-9a-z])[\da-f]{{{_LEAST_HEXADECIMAL},}}+(?![0-9a-z])", re.ASCII | re.IGNORECASE
 )
 _WORD: Final = re.compile(r"[^/?&=;,:\s]+")
 """What may be an email address. A single pattern for these would take quadratic time."""
@@ -75,16 +77,18 @@ class Redaction:
         """
         if is_cut and self.is_of_texts:
             text = _LAST_WORD.sub(PLACEHOLDER, text)
-        if self.uuids and "-" in text:
+        if self.uuids and len(text) >= _UUID_LENGTH:
             text = _UUID.sub(PLACEHOLDER, text)
-        if self.hexadecimal:
+        if self.hexadecimal and len(text) >= _LEAST_HEXADECIMAL:
             text = _HEXADECIMAL.sub(_without_number, text)
         if self.emails and ("@" in text or "%40" in text):
             text = _WORD.sub(_without_email, text)
         return text
 
-    def properties(self, properties: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    def properties(self, properties: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         """Return the properties of an event; those that the tracker makes of addresses change."""
+        if not properties:
+            return ()
         return tuple((name, self._property(name, value)) for name, value in properties)
 
     def _property(self, name: str, value: str) -> str:

@@ -1,6 +1,7 @@
 """Which hits of a website count, and what of a page's address is stored: its settings, compiled."""
 
 from ipaddress import ip_network
+from operator import attrgetter
 from typing import Final, Self
 from urllib.parse import unquote_plus
 
@@ -19,6 +20,7 @@ from medamad.ingest.networks import Networks
 from medamad.ingest.page import MAX_UTM, Page, split_url
 
 _UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+_campaign_of: Final = attrgetter(*_UTM)
 
 
 @frozen(eq=False)
@@ -51,6 +53,8 @@ class WebsiteRules:
 
     def excludes(self, path: str) -> bool:
         """Return whether the hits of a page are ignored."""
+        if not self.excluded:
+            return False
         path = without_empty_segments(path)
         return any(pattern.matches(path) for pattern in self.excluded)
 
@@ -102,11 +106,10 @@ class WebsiteRules:
         """Return a page, given with its URL, with what is stored of it."""
         path = self.stored_path(page.path, url)
         page = page if path == page.path else evolve(page, path=path)
-        if not self.redaction.is_of_texts:
+        campaign = _campaign_of(page)
+        if not any(campaign) or not self.redaction.is_of_texts:
             return page
-        return self.with_campaign(
-            page, **{name: text for name in _UTM if (text := getattr(page, name))}
-        )
+        return self.with_campaign(page, **dict(zip(_UTM, campaign, strict=True)))
 
     def with_campaign(self, page: Page, **campaign: str) -> Page:
         """Return a page with what is stored of some UTM fields, "" for those that it has itself."""
