@@ -366,7 +366,7 @@ class Pipeline:
             time_ms=round(arrival.now * 1000),
             beacon=load.beacon,
             path=page.path,
-            referrer=own.referrer(self._redacted(source.referrer, load.referrer)),
+            referrer=self._stored_referrer(source.referrer, load.referrer, own),
             utm_source=page.utm_source,
             utm_medium=page.utm_medium,
             utm_campaign=page.utm_campaign,
@@ -401,10 +401,17 @@ class Pipeline:
             ),
         )
 
-    def _redacted(self, referrer: str, url: str) -> str:
-        """Return a referrer without what the website that it is of here, if any, never stores."""
+    def _stored_referrer(self, referrer: str, url: str, own: WebsiteRules) -> str:
+        """Return a referrer without what is never stored of it.
+
+        Nor is what another website of this daemon never stores, if it is a page of that.
+        """
+        if not referrer:
+            return ""
         website = self.websites.serving(referrer.partition("/")[0])
-        return referrer if website is None else self._rules_of(website).as_referrer(referrer, url)
+        if website is not None:
+            referrer = self._rules_of(website).as_referrer(referrer, url)
+        return own.referrer(referrer)
 
     def _event(self, custom: CustomPayload, arrival: _Arrival) -> Event | _Ignored:
         website = self._website("g", custom.hostname, arrival)

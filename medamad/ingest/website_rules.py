@@ -63,7 +63,7 @@ class WebsiteRules:
         if self.redaction.patterns:
             path = self.redaction.url_path(split_url(url).path)
         else:
-            path = self.redaction.path(path, is_cut=len(path) >= MAX_PATH)
+            path = self.redaction.text(path, is_cut=len(path) >= MAX_PATH)
         if self.settings.kept_parameters and (kept := self._kept(url)):
             return f"{path}?{kept}"[:MAX_PATH]
         return path
