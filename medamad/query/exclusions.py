@@ -76,7 +76,7 @@ def left_out_by_day(
         columns["views"] += selected.series(buckets).tally.views
         if has_visits:
             of_visits, _ = selected.visits_by_bucket(buckets)
-            columns["visits"] += of_visits.dense(len(buckets.dates)).visits
+            columns["visits"] += of_visits.visits
     days = [
         {"date": date, **{name: int(column[place]) for name, column in columns.items()}}
         for place, date in enumerate(buckets.dates)

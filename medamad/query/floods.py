@@ -233,7 +233,7 @@ def _period_of(hours: Buckets) -> Period:
 def _visits_by_hour(reader: Reader, query: Query, hours: Buckets) -> tuple[NDArray[np.int64], Gaps]:
     selected = reader.select(evolve(query, period=_period_of(hours)))
     sums, gaps = selected.visits_by_bucket(hours)
-    return sums.dense(len(hours.dates)).visits, gaps | selected.left_out
+    return sums.visits, gaps | selected.left_out
 
 
 def _usual_by_hour(visits: NDArray[np.int64]) -> NDArray[np.float64]:

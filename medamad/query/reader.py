@@ -87,15 +87,15 @@ class Selected(Protocol):
     def visits_by_bucket(self, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
         """Return the sums of the visits by the bucket in which they began, or of all, and gaps.
 
-        The period has to be that of the buckets.
+        Each bucket has sums. The period has to be that of the buckets.
         """
 
     def group_visits(
-        self, groupings: Sequence[VisitGrouping], *, with_rollups: bool = True
+        self, groupings: Sequence[VisitGrouping], *, include_rollups: bool = True
     ) -> GroupedVisits:
         """Return the visits in each of some groupings.
 
-        Without `with_rollups`, or if one is of some visits only, days of which only rollups are
+        Without `include_rollups`, or if one is of some visits only, days of which only rollups are
         left are gaps.
         """
 

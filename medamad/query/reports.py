@@ -227,7 +227,7 @@ def _visits_of_rows(
     visits = among = found.sums[1 if dimension is Dimension.PATH else 0]
     if query.conversions and query.goals:
         of_all = reader.select(query.without_goals)
-        (among,) = of_all.group_visits([by_row], with_rollups=False).sums
+        (among,) = of_all.group_visits([by_row], include_rollups=False).sums
     known = [each.codes for each in (*found.sums, among) if len(each.codes)]
     size = max([size, *(int(codes[-1]) + 1 for codes in known)])
     nothing = np.zeros(size, np.int64)

@@ -306,7 +306,7 @@ class ClickHouseSelected(Selection, Selected):
         self,
         groupings: Sequence[VisitGrouping],
         *,
-        with_rollups: bool = True,  # noqa: ARG002 - there are none
+        include_rollups: bool = True,  # noqa: ARG002 - there are none
     ) -> GroupedVisits:
         found = list(map(self._group, groupings))
         return GroupedVisits(found, int(found[0].visits.sum()), self.visit_gaps)

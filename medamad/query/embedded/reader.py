@@ -108,9 +108,11 @@ class EmbeddedSelected(Selected):
         return visit_figures.visits_by_bucket(self.selection, buckets)
 
     def group_visits(
-        self, groupings: Sequence[VisitGrouping], *, with_rollups: bool = True
+        self, groupings: Sequence[VisitGrouping], *, include_rollups: bool = True
     ) -> GroupedVisits:
-        return visit_figures.group_visits(self.selection, groupings, with_rollups=with_rollups)
+        return visit_figures.group_visits(
+            self.selection, groupings, include_rollups=include_rollups
+        )
 
     def amounts_by_first_view(
         self, goal: Goal, groupings: Sequence[VisitGrouping]

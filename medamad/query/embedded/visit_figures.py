@@ -54,18 +54,18 @@ from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.parts import Numbers
 
 
-def sum_in_buckets(selection: Selection, buckets: Buckets | None) -> VisitSums:
+def visits_by_bucket(selection: Selection, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
     """Return the sums of the selected visits by the bucket in which they began, or of all.
 
     The period of the selection has to be that of the buckets.
     """
-    if buckets is None and not selection.filter.matches_all_included:
-        # Times are slow to read. Without a filter, the sums by time are cached.
-        (sums,) = sum_visits(selection, [Totals()])
-        return sums.total()
     slot_ms = _slot_ms(selection.period, buckets)
-    (sums,) = sum_visits(selection, [Beginnings(slot_ms)])
-    return sums.total() if buckets is None else _by_bucket(sums, slot_ms, selection.period, buckets)
+    # Times are slow to read. Without a filter, the sums by time are cached.
+    is_untimed = buckets is None and not selection.filter.matches_all_included
+    (found,) = sum_visits(selection, [Totals() if is_untimed else Beginnings(slot_ms)])
+    if buckets is None:
+        return with_rollups(found.total(), selection, buckets)
+    return with_rollups(_by_bucket(found, slot_ms, selection.period, buckets), selection, buckets)
 
 
 def count_reached(
@@ -148,22 +148,17 @@ def _bounds(period: Period) -> tuple[int, int]:
     return period.start_ms, period.end_ms
 
 
-def visits_by_bucket(selection: Selection, buckets: Buckets | None) -> tuple[VisitSums, Gaps]:
-    """Return the sums of the selected visits by bucket, or of all, with rollups, and the gaps."""
-    return with_rollups(sum_in_buckets(selection, buckets), selection, buckets)
-
-
 def group_visits(
-    selection: Selection, groupings: Sequence[VisitGrouping], *, with_rollups: bool
+    selection: Selection, groupings: Sequence[VisitGrouping], *, include_rollups: bool
 ) -> GroupedVisits:
     """Return the selected visits in each of some groupings.
 
-    Without `with_rollups`, or if one is of some visits only, days of which only rollups are left
+    Without `include_rollups`, or if one is of some visits only, days of which only rollups are left
     are gaps.
     """
     found = sum_visits(selection, list(map(_kind_of, groupings)))
     total = int(found[0].visits.sum())
-    if not with_rollups or any(each.among or each.reached for each in groupings):
+    if not include_rollups or any(each.among or each.reached for each in groupings):
         return GroupedVisits(found, total, selection.visit_gaps)
     gaps, days = selection.gaps_without_visits, dict[Dimension, RollupVisits]()
     if any(True for _ in selection.rollups_in_period()):

@@ -307,7 +307,7 @@ class ListSelected(Selected):
         return self._sums(dict(enumerate(groups))), NO_GAPS
 
     def group_visits(
-        self, groupings: Sequence[VisitGrouping], *, with_rollups: bool = True
+        self, groupings: Sequence[VisitGrouping], *, include_rollups: bool = True
     ) -> GroupedVisits:
         return GroupedVisits(list(map(self._group, groupings)), len(self.visits()), NO_GAPS)
 
