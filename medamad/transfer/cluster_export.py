@@ -40,11 +40,11 @@ class ClusterSource(Source):
 
     def views(self) -> Iterator[RowPiece]:
         """Return the views, visit by visit. Raises Unavailable."""
-        return self._pieces(VIEWS_TABLE, hits.views(self.reader, self.period, STEP_ROWS))
+        return self._pieces(VIEWS_TABLE)
 
     def events(self) -> Iterator[RowPiece]:
         """Return the properties of the events, visit by visit. Raises Unavailable."""
-        return self._pieces(EVENTS_TABLE, hits.events(self.reader, self.period, STEP_ROWS))
+        return self._pieces(EVENTS_TABLE)
 
     def report(self, report: Report, query: Query) -> Result[list[Any]]:
         """Return what a report finds. Raises Unavailable."""
@@ -55,10 +55,10 @@ class ClusterSource(Source):
             self._totals[table.name] = hits.count_rows(self.reader, table.name, self.period)
         return self._totals[table.name]
 
-    def _pieces(self, table: Table, pieces: Iterator[hits.Columns]) -> Iterator[RowPiece]:
+    def _pieces(self, table: Table) -> Iterator[RowPiece]:
         cells = self._view_cells if table is VIEWS_TABLE else self._event_cells
         done, total = 0, self._count(table)
-        for piece in pieces:
+        for piece in hits.rows_of(self.reader, table.name, self.period, STEP_ROWS):
             rows = cells(piece)
             done += len(rows[0])
             yield RowPiece(rows, done, max(total, done))

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
-from attrs import frozen
 from numpy.typing import NDArray
 
 from medamad.clickhouse.client import ClickHouseError
@@ -102,76 +101,46 @@ def texts_at(
     yield from zip(column_of(found, "time_ms").tolist(), zip(*texts, strict=True), strict=True)
 
 
-@frozen
-class _Table:
-    """A table whose rows are read, in the order of a key."""
-
-    name: str
-    key: tuple[str, ...]
-    numbers: tuple[str, ...]
-    texts: tuple[str, ...]
-
-
 _SEQUENCES: Final = ("visit", "view", "event")
-
-
-_VIEWS: Final = _Table(
-    "views",
-    ("visit_day", "visit", "view"),
-    (
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "views": ("visit_day", "visit", "view"),
+    "events": ("visit_day", "visit", "view", "event", "place"),
+}
+"""The columns that rows of a table are in the order of."""
+_OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "views": (
         "time_ms",
         "duration_ms",
         *(flag.attribute for flag in ViewFlag),
         *(number.attribute for number in NUMBERS_OF_HITS),
+        as_texts(", ".join(dimension.attribute for dimension in VIEW_DIMENSIONS)),
     ),
-    tuple(dimension.attribute for dimension in VIEW_DIMENSIONS),
-)
-_EVENTS: Final = _Table(
-    "events",
-    ("visit_day", "visit", "view", "event", "place"),
-    ("time_ms",),
-    ("name", "value"),
-)
+    "events": ("time_ms", as_texts("name, value")),
+}
 
 
-def views(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Columns]:
-    """Return the views of a period in pieces of up to `size`, in the order of their visits.
+def rows_of(reader: ClickHouseReader, table: str, period: Period, size: int) -> Iterator[Columns]:
+    """Return the rows of a table in a period in pieces of up to `size`, in the order of visits.
 
     Numbers are those of the `collector`, which has a column. Raises Unavailable.
     """
-    return _pieces(reader, _VIEWS, period, size)
-
-
-def events(reader: ClickHouseReader, period: Period, size: int) -> Iterator[Columns]:
-    """Return the properties of the events of a period in pieces of up to `size`.
-
-    Numbers are those of the `collector`, which has a column. Raises Unavailable.
-    """
-    return _pieces(reader, _EVENTS, period, size)
-
-
-def _pieces(
-    reader: ClickHouseReader, table: _Table, period: Period, size: int
-) -> Iterator[Columns]:
-    texts = (f"CAST({name} AS String) AS as_{name}" for name in table.texts)
-    columns, order = ", ".join((*table.key, *table.numbers, *texts)), ", ".join(table.key)
+    key = _KEYS[table]
+    columns, order = ", ".join((*key, *_OTHERS[table])), ", ".join(key)
     following: list[str] = []
     while True:
-        rows = reader.whole.of_website(table.name, *during(period), *following)
+        rows = reader.whole.of_website(table, *during(period), *following)
         with _answered():
             found = reader.run(f"SELECT {columns} FROM {rows} ORDER BY {order} LIMIT {size}")
         count = len(found["view"]) if found else 0
         if count:
-            identity = "event" if table is _EVENTS else "view"
-            yield {
-                "collector": collectors_in(found[identity]),
-            } | {
+            identity = "event" if table == "events" else "view"
+            yield {"collector": collectors_in(found[identity])} | {
                 name.removeprefix("as_"): sequences_in(column) if name in _SEQUENCES else column
                 for name, column in found.items()
             }
         if count < size:
             return
-        following = [_after([(name, int(found[name][-1])) for name in table.key])]
+        following = [_after([(name, int(found[name][-1])) for name in key])]
 
 
 def _after(last: Sequence[tuple[str, int]]) -> str:
