@@ -60,9 +60,17 @@ def blind_spot(
     period = Period(start_of_day(zone, first) * 1000, start_of_day(zone, last + 1) * 1000 - 1, zone)
     query = Query(period=period)
     robots = sum(sum(of_day.get("", {}).values()) for of_day in loads.values())
-    counted, gaps = _counted(reader, query, by, now_ms)
-    total = summary(reader, query, options=SummaryOptions(now_ms=now_ms))
-    current: Any = total.content["current"]
+    options = SummaryOptions(now_ms=now_ms, interval="day" if by == "day" else None)
+    found = summary(reader, query, options=options)
+    figures: Any = found.content
+    current, gaps = figures["current"], found.gaps
+    if by == "day":
+        counted = {row.date[:10]: row.pageviews for row in figures["interval"]}
+    else:
+        tally, texts = reader.select(query).tally(_DIMENSIONS[by]), reader.texts(_DIMENSIONS[by])
+        codes = np.flatnonzero(tally.views).tolist()
+        counted = {texts[code]: int(tally.views[code]) for code in codes}
+        gaps |= tally.gaps
     if by == "path" and OTHER in people:
         # Loads of a path may be told apart for some browsers alone, and views always are.
         counted = {path: min(count, counted.get(path, 0)) for path, count in people.items()}
@@ -86,7 +94,7 @@ def blind_spot(
         "unseen": max(0, people.total() - current.pageviews),
         "rows": rows,
     }
-    return Result(content, gaps | total.gaps)
+    return Result(content, gaps)
 
 
 def damaged_gaps(loads: RequestDays, first: int | None, last: int | None) -> Gaps:
@@ -107,17 +115,3 @@ def _people(loads: Mapping[int, RequestCounts], by: str) -> Counter[str]:
                     key = {"browser": browser, "path": path}.get(by) or day_as_text(day)
                     people[key] += count
     return people
-
-
-def _counted(reader: Reader, query: Query, by: str, now_ms: int) -> tuple[dict[str, int], Gaps]:
-    """Return the views that the tracker has counted by the same."""
-    if by == "day":
-        options = SummaryOptions(now_ms=now_ms, interval="day")
-        series = summary(reader, query, options=options)
-        days: Any = series.content["interval"]
-        return {row.date[:10]: row.pageviews for row in days}, series.gaps
-    selected, dimension = reader.select(query), _DIMENSIONS[by]
-    tally, texts = selected.tally(dimension), reader.texts(dimension)
-    codes = np.flatnonzero(tally.views).tolist()
-    counted = {texts[code]: int(tally.views[code]) for code in codes}
-    return counted, tally.gaps | selected.left_out
