@@ -364,12 +364,9 @@ class PartCounter:
         """Return the sums of a dimension."""
         counted = [self._by_code(each) for each in found]
         codes = np.unique(np.concatenate([each for each, _ in counted]))
-        reader = self.reader
-        numbers, names = codes.astype(np.intp), reader.texts(dimension)
+        numbers, names = codes.astype(np.intp), self.reader.texts(dimension)
         if naming is not rows.as_stored:
-            named, _ = display_names(
-                reader.texts, dimension, naming, reader.sources, reader.cancellation
-            )
+            named, _ = display_names(self.reader, dimension, naming)
             numbers, names = named.numbers_of(numbers), named.names
         numbers, parts = np.unique(numbers, return_inverse=True)
         sums = Sums.of_codes(counted, codes, parts, len(numbers))

@@ -10,9 +10,8 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
-from medamad.lookup.referrers import Sources
 from medamad.query.filters import text_pieces
-from medamad.query.request import Cancellation
+from medamad.query.reader import Reader
 from medamad.query.rows import Naming, first_in_order
 from medamad.storage.dictionary.decode import CodeTexts, TextCache
 
@@ -37,23 +36,20 @@ class DisplayNames:
 
 
 def display_names(
-    texts: CodeTexts,
-    dimension: Dimension,
-    naming: Naming,
-    sources: Sources,
-    cancellation: Cancellation,
+    reader: Reader, dimension: Dimension, naming: Naming
 ) -> tuple[DisplayNames, NameOrder]:
     """Return the display names of all texts of a dimension, and their order.
 
     Only texts that are not in the cache are named.
     """
+    texts, sources = reader.texts, reader.sources
     key = (DisplayNames, dimension, naming, sources)
     found: DisplayNames = texts.cache.get(key) or DisplayNames()
     known = len(found.number_of)
     if known < len(texts(dimension)):
         numbers = {name: number for number, name in enumerate(found.names)}
         pieces = [found.number_of]
-        for piece in text_pieces(texts, dimension, known, cancellation):
+        for piece in text_pieces(texts, dimension, known, reader.cancellation):
             places = (numbers.setdefault(naming(text, sources), len(numbers)) for text in piece)
             pieces.append(np.fromiter(places, np.uint32, len(piece)))
         found = DisplayNames(tuple(numbers), np.concatenate(pieces))

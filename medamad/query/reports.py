@@ -162,9 +162,7 @@ def views_by_dimension(
         gaps |= found.gaps
     numbers = codes = _numbers_of_rows(sums, found)
     if naming is not rows.as_stored:
-        named, order = display_names(
-            reader.texts, dimension, naming, reader.sources, reader.cancellation
-        )
+        named, order = display_names(reader, dimension, naming)
         groups, names = named.numbers_of(codes), named.names
         sums = sums.take(codes).grouped(groups, len(names))
         if found is not None:

@@ -1,3 +1,6 @@
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +42,8 @@ def test_texts_are_named_once() -> None:
         return rows.source(text, sources)
 
     def names() -> list[str]:
-        found, order = display_names(texts, Dimension.REFERRER, name_of, sources, Cancellation())
+        reader: Any = SimpleNamespace(texts=texts, sources=sources, cancellation=Cancellation())
+        found, order = display_names(reader, Dimension.REFERRER, name_of)
         numbers = order()
         assert numbers is not None
         assert [found.names[number] for number in numbers] == sorted(found.names)
