@@ -96,7 +96,7 @@ class Selected(Protocol):
         """Return the visits in each of some groupings.
 
         Without `include_rollups`, or if one is of some visits only, days of which only rollups are
-        left are gaps.
+        left are gaps. Else such a day counts in all groupings by a dimension, or is a gap.
         """
 
     def amounts_by_first_view(
