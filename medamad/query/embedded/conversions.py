@@ -16,7 +16,7 @@ from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, GoalsInVisits
 from medamad.query.embedded.properties import EventFilter
-from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
+from medamad.query.embedded.scan import Selection, divide, loose_events
 from medamad.query.embedded.selection import whole_visits
 from medamad.query.embedded.visit_figures import add_counts, count_reached, no_counts
 from medamad.query.filters import VIEW_CONDITIONS, Mask, goal_mask, matches_without_view
@@ -236,7 +236,7 @@ def _add_parts(
     if not goals:
         return
     amounts = _loose_amounts(selection, goals)
-    for part in leaves(selection.snapshot.parts):
+    for part in selection.snapshot.leaves():
         selection.cancellation.check()
         if period.is_outside(*part.time_bounds) and period.is_outside(*part.event_time_bounds):
             continue

@@ -13,7 +13,7 @@ from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
-from medamad.query.embedded.scan import Selection, divide, leaves, loose_events
+from medamad.query.embedded.scan import Selection, divide, loose_events
 from medamad.query.embedded.selection import select
 from medamad.query.embedded.view_filter import Exclusions, ViewFilter, event_codes
 from medamad.query.embedded.visit_groups import left_out_of, visits_in_groups
@@ -436,7 +436,7 @@ class EventFilter:
         of_views = np.flatnonzero(events.view)
         order = of_views[np.argsort(events.view[of_views], kind="stable")]
         views = events.view[order].astype(np.int64)
-        for part in leaves(self.snapshot.parts):
+        for part in self.snapshot.leaves():
             self.cancellation.check()
             found, places = find_ascending(part, views)
             if len(found):

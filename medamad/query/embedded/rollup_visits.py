@@ -162,11 +162,14 @@ def _select(selection: Selection, rollup: Rollup) -> _SelectedDay | None:
     everything = _SelectedDay(rollup, visits, sums, visits.counters)
     masks = []
     for dimension, mask in selection.filter.codes.items():
-        matches = _matches(visits, dimension, mask)
-        if matches is not None and not matches.any():
-            return evolve(everything, sums=np.zeros_like(sums))
-        if matches is None or not matches.all():
-            masks.append((dimension, mask))
+        counters = visits.counters(dimension)
+        if counters is not None and (dimension is not Dimension.PATH or visits.has_pages):
+            matches = mask.take(counters.codes)
+            if not matches.any():
+                return evolve(everything, sums=np.zeros_like(sums))
+            if matches.all():
+                continue
+        masks.append((dimension, mask))
     if not sums.any():
         return everything
     if selection.filter.is_by_view or not selection.period.contains(*rollup.time_bounds):
@@ -175,14 +178,6 @@ def _select(selection: Selection, rollup: Rollup) -> _SelectedDay | None:
         # The first view of each visit is one of the day.
         return everything
     return _select_by(selection.period, everything, *masks[0]) if len(masks) == 1 else None
-
-
-def _matches(visits: DayVisits, dimension: Dimension, mask: Mask) -> Mask | None:
-    """Return which of the codes that the visits have match, or None if these are unknown."""
-    counters = visits.counters(dimension)
-    if counters is None or (dimension is Dimension.PATH and not visits.has_pages):
-        return None
-    return mask.take(counters.codes)
 
 
 def _matches_all(rollup: Rollup, dimension: Dimension, mask: Mask) -> bool:

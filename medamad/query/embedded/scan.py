@@ -364,12 +364,3 @@ def divide(
     for segment in snapshot.segments:
         add(segment)
     return snapshot.with_segments(covered), evolve(snapshot, segments=tuple(others))
-
-
-def leaves(parts: Iterable[Part]) -> Iterator[ViewColumns]:
-    """Return the parts, with the members of merged segments in their place."""
-    for part in parts:
-        if isinstance(part, MergedSegment):
-            yield from leaves(part.members)
-        else:
-            yield part

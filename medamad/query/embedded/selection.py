@@ -14,7 +14,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.embedded.goals import GoalSearch
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import FIRST_OF_VISIT, RowMask
-from medamad.query.embedded.scan import Selection, leaves, loose_events
+from medamad.query.embedded.scan import Selection, loose_events
 from medamad.query.embedded.view_filter import (
     Candidates,
     Exclusions,
@@ -231,7 +231,7 @@ def _bounds_of_visits(
     first_view = min(views, default=1 << 62)
     parts = [
         part
-        for part in leaves(snapshot.parts)
+        for part in snapshot.leaves()
         if part.first_visit
         and (
             part.sequence_bounds[1] >= first_view

@@ -1,7 +1,7 @@
 """The filters of a query on the views of one part, and the views that they select."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,10 +30,9 @@ class PropertyFilter:
 
     properties: Mask
     loose_views: Numbers
-    _table: CodeTable = field(init=False)
 
-    @_table.default
-    def _make_table(self) -> CodeTable:
+    @cached_property
+    def _table(self) -> CodeTable:
         return CodeTable(self.properties)
 
     def may_match(self, part: Part | Rollup) -> bool:

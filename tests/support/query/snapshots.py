@@ -16,6 +16,7 @@ from support.query.naive_filters import TEXTS, Pairs
 from support.query.oracle import Entry, pairs_of
 from support.query.random_queries import GOALS
 from support.query.readers import reader_of
+from support.storage.contents import leaves
 
 from medamad.domain.dimensions import (
     VIEW_DIMENSIONS,
@@ -28,7 +29,6 @@ from medamad.domain.zones import zone_named
 from medamad.lookup.referrers import Sources
 from medamad.query.change_counts import METRICS
 from medamad.query.changes import PARTS, ChangesOptions, changes, parse_compared
-from medamad.query.embedded.scan import leaves
 from medamad.query.filters import parse_filters
 from medamad.query.goal_reports import funnel_figures, goal_figures
 from medamad.query.period import parse_period
