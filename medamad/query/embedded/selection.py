@@ -125,8 +125,8 @@ def matching_visits(
         )
 
     def passing(visits: PartVisits) -> PartVisits:
-        for test in tests:
-            visits = visits.take(test(visits))
+        if tests:
+            visits = visits.take(np.logical_and.reduce([test(visits) for test in tests]))
         return visits if is_found_by_goal else goals.reaching_all(visits)
 
     key = filter_key(query, sources, VISIT_FIELDS)
@@ -190,7 +190,8 @@ def _have_bounced(visits: PartVisits) -> NDArray[np.uint8]:
 
 def _end_on(pages: Mask, visits: PartVisits) -> Mask:
     """Return which visits ended on a page that matches."""
-    matches: Mask = pages[visits.codes_of_last_views(Dimension.PATH)]
+    last_views = visits.begins + visits.of(visits.columns.spans)
+    matches: Mask = pages[visits.part.codes(Dimension.PATH)[last_views]]
     return matches
 
 

@@ -66,13 +66,6 @@ class PartVisits:
         codes: NDArray[np.integer[Any]] = self.part.codes(dimension)[self.begins]
         return codes
 
-    def codes_of_last_views(self, dimension: Dimension) -> NDArray[np.integer[Any]]:
-        """Return the codes of their last views."""
-        codes: NDArray[np.integer[Any]] = self.part.codes(dimension)[
-            self.begins + self.of(self.columns.spans)
-        ]
-        return codes
-
     def mask(self) -> RowMask:
         """Return which views of the part are theirs."""
         return LOOPS.mask_visits(self.columns.offsets, self.chosen)
