@@ -139,7 +139,8 @@ class ExcludedViews:
     def left_out(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
         if isinstance(part, GatheredViews):
-            return self._find(part)
+            rows = part.rows_of(self._numbers)
+            return RowMask.of_rows(len(part), rows) if len(rows) else None
         first = part.sequence_bounds[0]
         if first not in self._masks:
             self._masks[first] = self._find_cached(part)
@@ -224,15 +225,10 @@ class ExcludedViews:
     def _find(self, part: ViewColumns) -> RowMask | None:
         """Return which views of a part are left out, None if none are."""
         self.cancellation.check()
-        numbers, mask = self._numbers, None
-        if isinstance(part, GatheredViews):
-            found = part.rows_of(numbers)
-        else:
-            if part.first_visit:
-                mask = self._whole_visits(part)
-            found = np.concatenate([rows_of_visits(part, numbers), self._without_visit(part)])
-        if len(found):
-            mask = (mask or RowMask.of_none(len(part))).with_rows(found)
+        mask = self._whole_visits(part) if part.first_visit else None
+        rows = np.concatenate([rows_of_visits(part, self._numbers), self._without_visit(part)])
+        if len(rows):
+            mask = (mask or RowMask.of_none(len(part))).with_rows(rows)
         return mask
 
     def _whole_visits(self, part: ViewColumns) -> RowMask | None:
@@ -369,10 +365,8 @@ def find_left_out(
         excluded = ExcludedViews(snapshot, (rule,), sources, cancellation)
         rows = ((part, excluded.mask(part).rows) for part in parts)
         of_views.append(joined_numbers(sequences_of(*each) for each in rows))
-        filter_ = EventFilter(
-            snapshot, ALWAYS, ViewFilter({}, excluded=excluded), True, cancellation
-        )
-        kept, _ = filter_.loose([loose], None)
+        views = ViewFilter({}, excluded=excluded)
+        kept, _ = EventFilter(snapshot, ALWAYS, views, True, cancellation).loose([loose], None)
         of_events.append(np.setdiff1d(loose.event, kept.event).astype(np.int64))
         yield
     elsewhere = find_elsewhere(snapshot, cancellation)
