@@ -115,7 +115,7 @@ class Quartiles:
         Shape (n,). Interpolated linearly between the two nearest durations and rounded half to
         even, with whole numbers throughout.
         """
-        quarters = np.maximum(self.counts - 1, 0) * number % 4
+        quarters = np.maximum(self.counts - 1, 0) * number & 3
         between = _between(self.low_ms[number - 1], self.high_ms[number - 1], quarters)
         return np.where(self.counts, between, 0)
 
@@ -128,8 +128,10 @@ def _between(
     low_ms: NDArray[np.int64], high_ms: NDArray[np.int64], quarters: NDArray[np.integer[Any]]
 ) -> NDArray[np.int64]:
     """Return the numbers at some quarters of the way between two, rounded half to even."""
-    value, rest = np.divmod(low_ms * (4 - quarters) + high_ms * quarters, 4)
-    value += (rest == 3) | ((rest == 2) & (value % 2 == 1))  # noqa: PLR2004 - of four
+    fourfold = low_ms * (4 - quarters) + high_ms * quarters
+    # These take a third of the time of a division.
+    value, rest = fourfold >> 2, fourfold & 3
+    value += (rest == 3) | ((rest == 2) & (value & 1))  # noqa: PLR2004 - of four
     return value
 
 
