@@ -4,7 +4,7 @@ The visits of a day can be filtered by one dimension, as far as it is known how 
 visits match; else the day is a gap.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 from attrs import evolve, frozen
@@ -17,7 +17,7 @@ from medamad.query.embedded.visit_sums import add_up
 from medamad.query.filters import Mask
 from medamad.query.period import Period
 from medamad.query.request import DayGap, Gap, Gaps
-from medamad.query.sums import VisitSums
+from medamad.query.sums import VisitSums, WhichView
 from medamad.storage.segments.counters import Counters, merge
 from medamad.storage.segments.parts import DayVisits, Rollup
 from medamad.storage.segments.visit_counters import (
@@ -64,62 +64,32 @@ class RollupVisits:
     visits: int
     gaps: Gaps
 
-    def of_first_views(self, others: VisitSums) -> VisitSums:
-        """Return sums, and those of the visits whose first view has the code."""
-        return self._added(others, _sums_of(self.counters, (FIRST,)))
-
-    def of_any_views(self, others: VisitSums) -> VisitSums:
-        """Return sums, and those of the visits that have a view with the code: that of a page."""
-        return self._added(others, _sums_of(self.counters, _ALL_GROUPS))
-
-    def of_last_views(self, others: VisitSums) -> VisitSums:
-        """Return sums, and the number of the visits whose last view has the code."""
-        sums = np.zeros((OF_GROUP, len(self.counters)), np.int64)
-        sums[VISITS] = self.counters.sums[EXITS]
-        return self._added(others, sums)
-
-    def _added(self, others: VisitSums, sums: NDArray[np.int64]) -> VisitSums:
+    def added_to(self, others: VisitSums, which: WhichView) -> VisitSums:
+        """Return sums, and those of the visits whose views of a kind have the code."""
         if not len(self.counters):
             return others
+        if which is WhichView.LAST:
+            sums = np.zeros((OF_GROUP, len(self.counters)), np.int64)
+            sums[VISITS] = self.counters.sums[EXITS]
+        else:
+            groups = (FIRST,) if which is WhichView.FIRST else _ALL_GROUPS
+            sums = _sums_of(self.counters, groups)
         return add_up([others, VisitSums(self.counters.codes.astype(np.int64), sums)])
 
 
-def visits_by_code(selection: Selection, dimension: Dimension) -> RollupVisits:
+def visits_by_code(
+    selection: Selection, dimension: Dimension, which: Collection[WhichView]
+) -> RollupVisits:
     """Return the selected visits of rollups by a dimension, which may be the one filtered by.
 
-    By pages, visits count for each one that they saw.
+    Days are gaps of which it is unknown which pages visits saw or ended on, if `which` has these.
+    Of days of which only some visits are selected, those by page are unknown.
     """
-    return _by_code(selection, dimension, with_pages=dimension is Dimension.PATH)
-
-
-def visits_by_beginning(selection: Selection, dimension: Dimension) -> RollupVisits:
-    """Return the selected visits of rollups by what their first view has in a dimension.
-
-    Of days of which only some visits are selected, those by first page are unknown.
-    """
-    return _by_code(selection, dimension)
-
-
-def visits_by_end(selection: Selection, *, with_pages: bool) -> RollupVisits:
-    """Return the selected visits of rollups by their last page, and by others if they are needed.
-
-    Days of which only some visits are selected are gaps.
-    """
-    return _by_code(selection, Dimension.PATH, with_pages=with_pages, with_exits=True)
-
-
-def _by_code(
-    selection: Selection,
-    dimension: Dimension,
-    *,
-    with_pages: bool = False,
-    with_exits: bool = False,
-) -> RollupVisits:
     gaps: set[DayGap] = set()
     found, visits = [_NOTHING], 0
     for day in _selected_days(selection, gaps):
-        is_known = (day.visits.has_pages or not with_pages) and (
-            day.visits.has_exits or not with_exits
+        is_known = (day.visits.has_pages or WhichView.ANY not in which) and (
+            day.visits.has_exits or WhichView.LAST not in which
         )
         counters = day.counters(dimension) if is_known else None
         if counters is None:

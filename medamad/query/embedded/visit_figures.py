@@ -1,9 +1,9 @@
 """The figures of the selected visits by bucket, by dimension, and by the pages at their ends."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from attrs import evolve
@@ -17,9 +17,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import ViewsInVisits
 from medamad.query.embedded.rollup_visits import (
     RollupVisits,
-    visits_by_beginning,
     visits_by_code,
-    visits_by_end,
     with_rollups,
 )
 from medamad.query.embedded.scan import Selection, divide
@@ -164,32 +162,14 @@ def group_visits(
     if any(True for _ in selection.rollups_in_period()):
         for dimension in {each.dimension for each in groupings}:
             which = {each.which for each in groupings if each.dimension is dimension}
-            days[dimension] = _rollups_by(selection, dimension, which)
+            days[dimension] = visits_by_code(selection, dimension, which)
             gaps |= days[dimension].gaps
         total += days[groupings[0].dimension].visits
         found = [
-            _ADDING[each.which](days[each.dimension], sums)
+            days[each.dimension].added_to(sums, each.which)
             for each, sums in zip(groupings, found, strict=True)
         ]
     return GroupedVisits(found, total, gaps)
-
-
-_ADDING: Final = {
-    WhichView.FIRST: RollupVisits.of_first_views,
-    WhichView.ANY: RollupVisits.of_any_views,
-    WhichView.LAST: RollupVisits.of_last_views,
-}
-
-
-def _rollups_by(
-    selection: Selection, dimension: Dimension, which: Collection[WhichView]
-) -> RollupVisits:
-    """Return the selected visits of the days of which all that is asked for is known."""
-    if WhichView.LAST in which:
-        return visits_by_end(selection, with_pages=WhichView.ANY in which)
-    if WhichView.ANY in which:
-        return visits_by_code(selection, dimension)
-    return visits_by_beginning(selection, dimension)
 
 
 def amounts_by_first_view(
