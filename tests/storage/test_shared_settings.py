@@ -126,6 +126,8 @@ async def test_what_was_removed_here_is_a_change(open_store: OpenStore) -> None:
     assert (token["value"], deleted["value"]) == (None, None)
     assert '"old"' in (token["there"] or "")
     assert '"b.example"' in (deleted["there"] or "")
+    # What was deleted is purged in the background.
+    await store.close()
 
 
 @pytest_twisted.ensureDeferred
