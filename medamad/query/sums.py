@@ -297,6 +297,11 @@ class AmountCounts:
     properties: NDArray[np.integer[Any]]
     times: NDArray[np.int64]
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.groups.nbytes + self.properties.nbytes + self.times.nbytes
+
 
 @frozen(eq=False)
 class Conversions:
@@ -305,6 +310,11 @@ class Conversions:
     goal: Goal
     counts: NDArray[np.int64]
     amounts: AmountCounts | None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.counts.nbytes + (0 if self.amounts is None else self.amounts.nbytes)
 
 
 @frozen(eq=False)

@@ -22,6 +22,7 @@ from medamad.lookup.referrers import Sources
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.properties import EventFilter
+from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import loose_views, select
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
@@ -365,8 +366,8 @@ def find_left_out(
         excluded = ExcludedViews(snapshot, (rule,), sources, cancellation)
         rows = ((part, excluded.mask(part).rows) for part in parts)
         of_views.append(joined_numbers(sequences_of(*each) for each in rows))
-        views = ViewFilter({}, excluded=excluded)
-        kept, _ = EventFilter(snapshot, ALWAYS, views, True, cancellation).loose([loose], None)
+        included = Selection(snapshot, ALWAYS, ViewFilter({}, excluded=excluded), cancellation)
+        kept, _ = EventFilter(included, without_view=True).loose([loose], None)
         of_events.append(np.setdiff1d(loose.event, kept.event).astype(np.int64))
         yield
     elsewhere = find_elsewhere(snapshot, cancellation)

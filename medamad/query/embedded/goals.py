@@ -1,6 +1,6 @@
 """Goals: which visits reached them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -30,7 +30,6 @@ Moments: TypeAlias = NDArray[np.int64]
 since the visit began, on any website."""
 _NUMBER_BITS: Final = 21
 """What 64 bits leave beside the milliseconds until 2109."""
-_NO_ROWS: Final = np.zeros(0, np.intp)
 MOST_CACHED: Final = 1 << 24
 """Of more views, when each goal was reached would take too much memory to be cached."""
 _EARLY: Final = 1 << 10
@@ -61,15 +60,14 @@ class GoalSearch:
 
     goals: Sequence[Goal]
     masks: Sequence[Mask]
-    snapshot: Snapshot | None = None
-    """What the parts are of, if what is found of them is cached."""
+    snapshot: Snapshot
+    """What the parts are of."""
     _tables: Sequence[CodeTable] = field(init=False)
     _caches_moments: bool = field(init=False)
 
     @_caches_moments.default
     def _have_room(self) -> bool:
-        segments = () if self.snapshot is None else self.snapshot.segments
-        return sum(segment.header.views for segment in segments) <= MOST_CACHED
+        return sum(each.header.views for each in self.snapshot.segments) <= MOST_CACHED
 
     @_tables.default
     def _make_tables(self) -> Sequence[CodeTable]:
@@ -81,7 +79,7 @@ class GoalSearch:
         goals: Sequence[Goal],
         texts: CodeTexts,
         cancellation: Cancellation,
-        snapshot: Snapshot | None = None,
+        snapshot: Snapshot,
     ) -> "GoalSearch":
         """Return the search for goals."""
         return cls(goals, [goal_mask(texts, goal, cancellation) for goal in goals], snapshot)
@@ -91,24 +89,28 @@ class GoalSearch:
 
         Events that are not stored with their view are left out.
         """
-        return self._cached(part, place, "views", partial(self._find_views, part, place))
+
+        def find() -> NDArray[np.uint32]:
+            events = self.events_in(part, place)
+            if events is None:
+                return _rows_with(part.codes(Dimension.PATH), self._tables[place])
+            return part.own.view[events].astype(np.uint32)
+
+        return _cached(self.snapshot, part, (GoalSearch, "views", self.goals[place]), find)
 
     def events_in(self, part: ViewColumns, place: int) -> NDArray[np.uint32] | None:
         """Return a row of each event of these views that reached it, None for a page."""
         if self.goals[place].path is not None:
             return None
-        rows = self._select(part.own.property, place)
+        rows = _rows_with(part.own.property, self._tables[place])
         # With counts of events, none has two properties of a name.
-        if not len(rows) or event_codes(part) is not None:
+        if event_codes(part) is not None:
             return rows
-        events = part.own.event[rows]
-        # The rows of an event follow each other.
-        first_rows: NDArray[np.uint32] = rows[np.append(True, events[1:] != events[:-1])]
-        return first_rows
+        return rows[begin_events(part.own.event[rows])]
 
     def begins_in(self, part: ViewColumns, place: int) -> RowMask:
         """Return the rows in which visits begin that reached it."""
-        rows = RowMask.of_rows(len(part), self.views_in(part, place))
+        rows = self._rows_in(part, place)
         return LOOPS.begins_with(part.visits().offsets, PartViews(0, len(part), rows))
 
     def in_visits(self, visits: PartVisits, *, in_order: bool = False) -> GoalsInVisits:
@@ -137,7 +139,7 @@ class GoalSearch:
     def reaching_first(self, parts: Iterable[ViewColumns]) -> Iterator[Candidates]:
         """Return the views of parts by which, or by whose events, the first goal was reached."""
         for part in parts:
-            yield Candidates(part, slice(0, len(part)), partial(self._first_views, part))
+            yield Candidates(part, slice(0, len(part)), partial(self._rows_in, part, 0))
 
     def reaching_all(self, visits: PartVisits) -> PartVisits:
         """Return those visits that reached all goals."""
@@ -148,28 +150,64 @@ class GoalSearch:
         begins = (self.begins_in(visits.part, place) for place in range(len(self.goals)))
         return [each.of(visits.begins) for each in begins]
 
-    def _first_views(self, part: ViewColumns) -> RowMask:
-        return RowMask.of_rows(len(part), self.views_in(part, 0))
+    def _rows_in(self, part: ViewColumns, place: int) -> RowMask:
+        return RowMask.of_rows(len(part), self.views_in(part, place))
 
     def _moments_in(self, part: ViewColumns, place: int) -> Moments:
         def find() -> Moments:
             return _moments(part, self.views_in(part, place), self.events_in(part, place))
 
-        return self._cached(part, place, "moments", find)
+        return _cached(self.snapshot, part, (GoalSearch, "moments", self.goals[place]), find)
 
-    def _find_views(self, part: ViewColumns, place: int) -> NDArray[np.uint32]:
-        events = self.events_in(part, place)
-        if events is None:
-            return self._select(part.codes(Dimension.PATH), place)
-        return part.own.view[events].astype(np.uint32)
 
-    def _select(self, codes: Integers, place: int) -> NDArray[np.uint32]:
-        return LOOPS.rows(LOOPS.match([codes], [self._tables[place]])).astype(np.uint32)
+def _cached(snapshot: Snapshot, part: ViewColumns, what: Hashable, find: Callable[[], A]) -> A:
+    """Return what is found of a part, which is cached for segments."""
+    if not isinstance(part, OpenSegment):
+        return find()
+    return snapshot.cached_mask(part, what, find)
 
-    def _cached(self, part: ViewColumns, place: int, what: str, find: Callable[[], A]) -> A:
-        if self.snapshot is None or not isinstance(part, OpenSegment):
-            return find()
-        return self.snapshot.cached_mask(part, (GoalSearch, what, self.goals[place]), find)
+
+def _rows_with(codes: Integers, table: CodeTable) -> NDArray[np.uint32]:
+    """Return the rows with a code that a table has."""
+    return LOOPS.rows(LOOPS.match([codes], [table])).astype(np.uint32)
+
+
+def amounts_in(
+    part: ViewColumns, rows: NDArray[np.uint32], revenue: CodeTable, *, of_views: bool
+) -> NDArray[np.uint32]:
+    """Return the rows of a part's own events that are amounts in some conversions.
+
+    `rows` has those of the views that reached a goal, or of the events.
+    """
+    own = part.own
+    amounts = _rows_with(own.property, revenue)
+    if not of_views:
+        return amounts[are_among(own.event[amounts], own.event[rows])]
+    have_reached = np.zeros(len(part), np.bool_)
+    have_reached[rows] = True
+    return amounts[have_reached.take(own.view[amounts])]
+
+
+def begin_events(events: NDArray[np.integer[Any]]) -> Mask:
+    """Return which rows begin an event, by the number of each: those of one follow each other."""
+    begins: Mask = np.append(True, events[1:] != events[:-1])[: len(events)]
+    return begins
+
+
+def are_among(events: NDArray[Any], others: NDArray[Any]) -> Mask:
+    """Return which events are among others, faster than `np.isin` where these are in order."""
+    if not len(others):
+        return np.zeros(len(events), np.bool_)
+    # Sorting what is sorted, as nearly always here, takes one look at each.
+    ascending = np.sort(others, kind="stable")
+    places = np.minimum(np.searchsorted(ascending, events), len(ascending) - 1)
+    found: Mask = ascending[places] == events
+    return found
+
+
+def revenue_mask(goal: Goal, texts: CodeTexts, cancellation: Cancellation) -> Mask:
+    """Return which properties are amounts of a goal, if it has revenue."""
+    return goal_mask(texts, Goal(id="", name="", event=goal.revenue), cancellation)
 
 
 def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
@@ -178,43 +216,20 @@ def find_amounts(visits: PartVisits, goal: Goal) -> tuple[NDArray[np.intp], NDAr
     In any order. The goal must have revenue.
     """
     part, snapshot = visits.part, visits.snapshot
-    find = partial(_amounts_in, part, goal, snapshot.texts)
-    if isinstance(part, OpenSegment):
-        views, codes = snapshot.cached_mask(part, (find_amounts, goal), find)
-    else:
-        views, codes = find()
+
+    def find() -> NDArray[np.uint32]:
+        texts, cancellation, own = snapshot.texts, Cancellation(), part.own
+        search = GoalSearch.of([goal], texts, cancellation, snapshot)
+        events = search.events_in(part, 0)
+        reaching = search.views_in(part, 0) if events is None else events
+        revenue = CodeTable(revenue_mask(goal, texts, cancellation))
+        rows = amounts_in(part, reaching, revenue, of_views=events is None)
+        return np.stack((own.view[rows], own.property[rows])).astype(np.uint32)
+
+    views, codes = _cached(snapshot, part, (find_amounts, goal), find)
     places = visits.places_of_rows(views.astype(np.intp))
     is_here = places >= 0
     return places[is_here].astype(np.intp), codes[is_here].astype(np.int64)
-
-
-def _amounts_in(part: ViewColumns, goal: Goal, texts: CodeTexts) -> NDArray[np.uint32]:
-    """Return the amounts in the conversions of all views of a part, shape (2, n).
-
-    The rows of the views, and the codes of the amounts.
-    """
-    own, cancellation = part.own, Cancellation()
-    reaching = goal_mask(texts, goal, cancellation)
-    amounts = goal_mask(texts, Goal(id="", name="", event=goal.revenue), cancellation)
-    rows = np.flatnonzero(amounts.take(own.property)) if len(own) else _NO_ROWS
-    if goal.path is None:
-        reaching_events = own.event[np.flatnonzero(reaching.take(own.property))]
-        is_of_conversion = _are_among(own.event[rows], reaching_events)
-    else:
-        is_of_conversion = reaching.take(part.codes(Dimension.PATH)[own.view[rows]])
-    rows = rows[is_of_conversion]
-    return np.stack((own.view[rows], own.property[rows])).astype(np.uint32)
-
-
-def _are_among(events: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which events are among others, faster than `np.isin` where these are in order."""
-    if not len(others):
-        return np.zeros(len(events), np.bool_)
-    # Sorting what is sorted, as nearly always here, takes one look at each.
-    ascending = np.sort(others, kind="stable")
-    places = np.minimum(np.searchsorted(ascending, events), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[places] == events
-    return found
 
 
 def count_steps(selection: Selection, goals: Sequence[Goal]) -> NDArray[np.int64]:

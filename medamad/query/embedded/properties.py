@@ -15,10 +15,9 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
 from medamad.query.embedded.scan import Selection, divide, loose_events
 from medamad.query.embedded.selection import select
-from medamad.query.embedded.view_filter import Exclusions, ViewFilter, event_codes
+from medamad.query.embedded.view_filter import Exclusions, event_codes
 from medamad.query.embedded.visit_groups import left_out_of, visits_in_groups
 from medamad.query.filters import Mask, matches_without_view, property_mask, text_pieces
-from medamad.query.period import Period
 from medamad.query.request import PROPERTY_FIELDS, Cancellation, DayGap, Gap, Gaps, Query
 from medamad.query.sums import PropertyCounts
 from medamad.storage.dictionary.decode import CodeTexts
@@ -60,7 +59,7 @@ def count_properties(
     filters = tuple(each for each in query.filters if each.field not in PROPERTY_FIELDS)
     of_views = select(snapshot, evolve(query, filters=filters), sources, cancellation, excluded)
     without_view = matches_without_view(query)
-    filter_ = EventFilter(snapshot, query.period, of_views.filter, without_view, cancellation)
+    filter_ = EventFilter(of_views, without_view)
     counter = _Counter(labels)
     gaps = left_out_of(of_views) | Gaps(_count_parts(filter_, counter))
     for rollup in snapshot.rollups:
@@ -78,7 +77,7 @@ def count_properties(
 
 def _count_parts(filter_: "EventFilter", counter: "_Counter") -> set[DayGap]:
     """Count the events that match but for those of rollups; return the gaps."""
-    snapshot, views = filter_.snapshot, filter_.views
+    snapshot, views = filter_.selection.snapshot, filter_.selection.filter
     remaining = snapshot
     if views.matches_all_included and views.excluded is not None:
         remaining = _count_included(filter_, views.excluded, counter)
@@ -86,7 +85,7 @@ def _count_parts(filter_: "EventFilter", counter: "_Counter") -> set[DayGap]:
     for part in remaining.parts:
         loose += _count_part(part, filter_, counter)
     # Without a filter on views, counters have those of some segments.
-    others = loose_events(snapshot, filter_.cancellation)
+    others = loose_events(snapshot, filter_.selection.cancellation)
     loose += snapshot.events if views.matches_all else others
     selected, gaps = filter_.loose(loose, counter.labels.mask)
     counter.add(selected, None, has_distinct_names=False)
@@ -115,12 +114,12 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
 
     Without a filter on views, return the loose events that are still to be counted.
     """
-    filter_.cancellation.check()
-    bounds = part.event_time_bounds
-    if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
+    selection, bounds = filter_.selection, part.event_time_bounds
+    selection.cancellation.check()
+    if bounds[0] > bounds[1] or selection.period.is_outside(*bounds):
         return
-    if filter_.period.contains(*bounds):
-        counts = part.event_counts() if filter_.views.matches_all else None
+    if selection.period.contains(*bounds):
+        counts = part.event_counts() if selection.filter.matches_all else None
         if counts is not None and counter.add_counts(counts):
             return
     if isinstance(part, MergedSegment):
@@ -133,7 +132,7 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
             counter.add(part.own, filter_.own(part), has_distinct_names=has_distinct_names)
         else:
             counter.add_own(matching)
-        if filter_.views.matches_all and len(part.loose):
+        if selection.filter.matches_all and len(part.loose):
             yield part.loose
 
 
@@ -144,7 +143,9 @@ def _count_included(filter_: "EventFilter", excluded: Exclusions, counter: "_Cou
     else.
     """
     covered, others = divide(
-        filter_.snapshot, filter_.period, lambda header: header.event_time_bounds
+        filter_.selection.snapshot,
+        filter_.selection.period,
+        lambda header: header.event_time_bounds,
     )
     rest = []
     for segment in covered.segments:
@@ -174,12 +175,13 @@ def _count_own(of_segment: Snapshot, filter_: "EventFilter") -> EventCounts:
 def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -> bool:
     """Count the events of a day. Return False if it is unknown which of them match."""
     bounds = rollup.event_time_bounds
-    if bounds[0] > bounds[1] or filter_.period.is_outside(*bounds):
+    period = filter_.selection.period
+    if bounds[0] > bounds[1] or period.is_outside(*bounds):
         return True
     sums, mask = rollup.event_sums(), counter.labels.mask
     if mask is not None and not mask.take(sums.codes).any():
         return True
-    is_whole = filter_.views.matches_all_included and filter_.period.contains(*bounds)
+    is_whole = filter_.selection.filter.matches_all_included and period.contains(*bounds)
     return is_whole and counter.add_sums(sums)
 
 
@@ -351,11 +353,8 @@ class _Counter:
 class EventFilter:
     """Which events match: by their time and by their view; `without_view` is for those of none."""
 
-    snapshot: Snapshot
-    period: Period
-    views: ViewFilter
+    selection: Selection
     without_view: bool
-    cancellation: Cancellation
 
     def matching_own(self, part: ViewColumns) -> OwnEvents | None:
         """Return the own events of a segment, with the views whose events match.
@@ -364,22 +363,23 @@ class EventFilter:
         """
         if (
             not isinstance(part, OpenSegment)
-            or not self.period.contains(*part.event_time_bounds)
+            or not self.selection.period.contains(*part.event_time_bounds)
             or event_codes(part) is None
         ):
             return None
-        snapshot, own = self.snapshot, part.own
-        matching = self.views.mask(part, snapshot) or RowMask.of_none(len(part)).inverted()
+        snapshot, own = self.selection.snapshot, part.own
+        matching = self.selection.filter.mask(part, snapshot)
+        matching = matching or RowMask.of_none(len(part)).inverted()
         begins = snapshot.cached_mask(part, OwnEvents, lambda: _begins(own.event))
         return OwnEvents(own.property, own.view, begins, matching)
 
     def own(self, part: ViewColumns) -> Mask | None:
         """Return which rows of a part's own events match, or None for all."""
-        events = part.own
+        events, selection = part.own, self.selection
         mask = None
-        if len(events) and not self.period.contains(*part.event_time_bounds):
-            mask = self.period.mask(events.time_ms)
-        views = self.views.mask(part, self.snapshot) if len(events) else None
+        if len(events) and not selection.period.contains(*part.event_time_bounds):
+            mask = selection.period.mask(events.time_ms)
+        views = selection.filter.mask(part, selection.snapshot) if len(events) else None
         if views is not None:
             matches = views.unpacked().take(events.view)
             mask = matches if mask is None else mask & matches
@@ -389,81 +389,68 @@ class EventFilter:
         self, pieces: Sequence[EventColumns], properties: Mask | None
     ) -> tuple[EventColumns, set[DayGap]]:
         """Return the matching events among loose ones, and the gaps of those whose view is gone."""
-        joined_events, chosen = self._wanted(pieces, properties)
+        selection, views = self.selection, self.selection.filter
+        joined_events = joined(pieces)
+        chosen = selection.period.mask(joined_events.time_ms)
+        if properties is not None:
+            chosen &= properties.take(joined_events.property)
         events = _some(joined_events, chosen)
-        if self.views.matches_all or not len(events):
+        if views.matches_all or not len(events):
             return events, set()
         mask = np.full(len(events), self.without_view)
         is_found = np.zeros(len(events), np.bool_)
-        for part, rows, of_rows in self._views_of(events):
-            is_found[rows] = True
-            mask[rows] = self.views.mask_of(part, of_rows, self.snapshot)
+        for part, places, rows in views_of(selection, events.view):
+            is_found[places] = True
+            mask[places] = views.mask_of(part, rows, selection.snapshot)
         is_gone, gaps = self._views_gone(events, is_found)
-        if self.views.matches_all_included:
+        if views.matches_all_included:
             gaps = set()
         else:
             mask &= ~is_gone
-        excluded = self.views.excluded
-        if excluded is not None:
-            is_decided = ~is_gone | excluded.are_decided(events)
-            mask &= ~(excluded.events(joined_events)[chosen] & is_decided & ~is_found)
+        if views.excluded is not None:
+            is_decided = ~is_gone | views.excluded.are_decided(events)
+            mask &= ~(views.excluded.events(joined_events)[chosen] & is_decided & ~is_found)
         return _some(events, mask), gaps
-
-    def gaps(self, pieces: Sequence[EventColumns], properties: Mask) -> set[DayGap]:
-        """Return the gaps of `loose` alone."""
-        if not self.snapshot.rollup_segments and not self.snapshot.left_out_ms:
-            return set()
-        events = _some(*self._wanted(pieces, properties))
-        is_found = np.zeros(len(events), np.bool_)
-        for _, rows, _ in self._views_of(events):
-            is_found[rows] = True
-        return self._views_gone(events, is_found)[1]
-
-    def _wanted(
-        self, pieces: Sequence[EventColumns], properties: Mask | None
-    ) -> tuple[EventColumns, Mask]:
-        """Return all events, and which of them are in the period and have some properties."""
-        events = joined(pieces)
-        mask = self.period.mask(events.time_ms)
-        if properties is not None:
-            mask &= properties.take(events.property)
-        return events, mask
-
-    def _views_of(
-        self, events: EventColumns
-    ) -> Iterator[tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]]:
-        """Return parts, rows of events whose views they have, and the rows of these views."""
-        of_views = np.flatnonzero(events.view)
-        order = of_views[np.argsort(events.view[of_views], kind="stable")]
-        views = events.view[order].astype(np.int64)
-        for part in self.snapshot.leaves():
-            self.cancellation.check()
-            found, places = find_ascending(part, views)
-            if len(found):
-                yield part, order[found], places
 
     def _views_gone(self, events: EventColumns, is_found: Mask) -> tuple[Mask, set[DayGap]]:
         """Return which events are of views of which a rollup is left, and the gaps of its days.
 
         Also those of views that may be damaged, with the gaps of their own days.
         """
-        gone, gaps = np.zeros(len(events), np.bool_), set()
-        for rollup in self.snapshot.rollups:
+        snapshot, gone, gaps = self.selection.snapshot, np.zeros(len(events), np.bool_), set()
+        for rollup in snapshot.rollups:
             low, high = rollup.sequence_bounds
             is_gone = ~is_found & (events.view >= max(low, 1)) & (events.view <= high)
             if is_gone.any():
                 gone |= is_gone
                 gaps.add((Gap.FIGURES, rollup.day))
-        if self.snapshot.left_out_ms:
+        if snapshot.left_out_ms:
             is_lost = ~is_found & ~gone & (events.view > 0)
             gone |= is_lost
             times_ms = np.unique(events.time_ms[is_lost]).tolist()
             gaps |= {
                 (Gap.DAMAGED, day)
                 for time_ms in times_ms
-                for day in self.period.days_of(time_ms, time_ms)
+                for day in self.selection.period.days_of(time_ms, time_ms)
             }
         return gone, gaps
+
+
+def views_of(
+    selection: Selection, sequences: NDArray[np.integer[Any]]
+) -> Iterator[tuple[ViewColumns, NDArray[np.intp], NDArray[np.intp]]]:
+    """Find views by their sequence numbers, which are 0 for none.
+
+    Return parts, the places of those numbers whose views they have, and the rows of these views.
+    """
+    known = np.flatnonzero(sequences)
+    order = known[np.argsort(sequences[known], kind="stable")]
+    ascending = sequences[order].astype(np.int64)
+    for part in selection.snapshot.leaves() if len(order) else ():
+        selection.cancellation.check()
+        found, rows = find_ascending(part, ascending)
+        if len(found):
+            yield part, order[found], rows
 
 
 def _begins(events: NDArray[np.unsignedinteger[Any]]) -> RowMask:

@@ -127,7 +127,8 @@ class EmbeddedSelected(Selected):
 
     def count_visits(self, buckets: Buckets | None) -> NDArray[np.int64]:
         visits: NDArray[np.int64]
-        (visits,) = visit_figures.count_reached(self.selection, buckets, GoalSearch((), ()))
+        search = GoalSearch((), (), self.selection.snapshot)
+        (visits,) = visit_figures.count_reached(self.selection, buckets, search)
         return visits
 
     def count_steps(self, goals: Sequence[Goal]) -> NDArray[np.int64]:
