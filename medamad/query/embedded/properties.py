@@ -1,6 +1,6 @@
 """The number of events by property name, or by property."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension, split_property
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.goals import begin_events
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import CodeTable, OwnEvents, RowMask
-from medamad.query.embedded.scan import Selection, divide, loose_events
-from medamad.query.embedded.selection import select
-from medamad.query.embedded.view_filter import Exclusions, event_codes
+from medamad.query.embedded.scan import Selection, loose_events
+from medamad.query.embedded.view_filter import event_codes
 from medamad.query.embedded.visit_groups import left_out_of, visits_in_groups
-from medamad.query.filters import Mask, matches_without_view, property_mask, text_pieces
-from medamad.query.request import PROPERTY_FIELDS, Cancellation, DayGap, Gap, Gaps, Query
+from medamad.query.filters import Mask, matches_without_view, property_mask
+from medamad.query.names import display_names
+from medamad.query.reader import Reader
+from medamad.query.request import PROPERTY_FIELDS, DayGap, Gap, Gaps, Query
 from medamad.query.sums import PropertyCounts
-from medamad.storage.dictionary.decode import CodeTexts
 from medamad.storage.segments.parts import (
     EventColumns,
     EventCounts,
@@ -32,8 +33,7 @@ from medamad.storage.segments.parts import (
     ViewColumns,
     joined,
 )
-from medamad.storage.segments.read import OpenSegment
-from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.visit_numbers import find_ascending
 
 _AT_ONCE: Final = 32
@@ -41,35 +41,29 @@ _AT_ONCE: Final = 32
 
 
 def count_properties(
-    snapshot: Snapshot,
-    query: Query,
-    sources: Sources,
-    cancellation: Cancellation,
-    excluded: Exclusions | None = None,
-    *,
-    by_value: bool,
+    reader: Reader, select: Callable[[Query], Selection], query: Query, *, by_value: bool
 ) -> PropertyCounts:
     """Return the number of events by property name or, with `by_value`, by name and value.
 
-    An event counts by its own time. The filters on views look at its view. Events of views that are
-    excluded do not count.
+    An event counts by its own time. The filters on views look at its view. `select` returns the
+    selection of a query: events of views that rules leave out do not count.
     """
-    labels = _Labels.of(snapshot.texts, query, cancellation, by_value=by_value)
+    labels = _Labels.of(reader, query, by_value=by_value)
     # Filters on properties are about the events, not about others of their views.
     filters = tuple(each for each in query.filters if each.field not in PROPERTY_FIELDS)
-    of_views = select(snapshot, evolve(query, filters=filters), sources, cancellation, excluded)
+    of_views = select(evolve(query, filters=filters))
     without_view = matches_without_view(query)
     filter_ = EventFilter(of_views, without_view)
     counter = _Counter(labels)
     gaps = left_out_of(of_views) | Gaps(_count_parts(filter_, counter))
-    for rollup in snapshot.rollups:
-        cancellation.check()
+    for rollup in of_views.snapshot.rollups:
+        reader.cancellation.check()
         if not _count_rollup(rollup, filter_, counter):
             gaps |= Gaps({(Gap.FIGURES, rollup.day)})
     events, total = counter.result()
     visits = None
     if query.with_visits:
-        selected = select(snapshot, query, sources, cancellation, excluded)
+        selected = select(query)
         visits = _visits_by_label(selected, labels)
         gaps |= selected.visit_gaps
     return PropertyCounts(labels.texts, events, visits, total, gaps)
@@ -77,16 +71,13 @@ def count_properties(
 
 def _count_parts(filter_: "EventFilter", counter: "_Counter") -> set[DayGap]:
     """Count the events that match but for those of rollups; return the gaps."""
-    snapshot, views = filter_.selection.snapshot, filter_.selection.filter
-    remaining = snapshot
-    if views.matches_all_included and views.excluded is not None:
-        remaining = _count_included(filter_, views.excluded, counter)
+    snapshot = filter_.selection.snapshot
     loose: list[EventColumns] = []
-    for part in remaining.parts:
+    for part in snapshot.parts:
         loose += _count_part(part, filter_, counter)
     # Without a filter on views, counters have those of some segments.
     others = loose_events(snapshot, filter_.selection.cancellation)
-    loose += snapshot.events if views.matches_all else others
+    loose += snapshot.events if filter_.selection.filter.matches_all else others
     selected, gaps = filter_.loose(loose, counter.labels.mask)
     counter.add(selected, None, has_distinct_names=False)
     return gaps
@@ -94,13 +85,10 @@ def _count_parts(filter_: "EventFilter", counter: "_Counter") -> set[DayGap]:
 
 def _visits_by_label(selection: Selection, labels: "_Labels") -> NDArray[np.int64]:
     """Return in how many selected visits there were events with each label, shape (n,)."""
-    counts = np.zeros(labels.size, np.int64)
-    mask = np.ones(len(labels.of_code), np.bool_) if labels.mask is None else labels.mask
+    counts, mask = np.zeros(labels.size, np.int64), labels.table.mask
     for visits in visits_in_groups(selection):
         own = visits.part.own
-        rows = np.flatnonzero(mask.take(own.property)) if len(own) else ()
-        if not len(rows):
-            continue
+        rows = np.flatnonzero(mask.take(own.property))
         places = visits.places_of_rows(own.view[rows].astype(np.intp))
         is_in = places >= 0
         of_visits = places[is_in].astype(np.int64) * labels.size
@@ -119,7 +107,7 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
     if bounds[0] > bounds[1] or selection.period.is_outside(*bounds):
         return
     if selection.period.contains(*bounds):
-        counts = part.event_counts() if selection.filter.matches_all else None
+        counts = _event_counts(part, selection, counter.labels)
         if counts is not None and counter.add_counts(counts):
             return
     if isinstance(part, MergedSegment):
@@ -136,37 +124,34 @@ def _count_part(part: Part, filter_: "EventFilter", counter: "_Counter") -> Iter
             yield part.loose
 
 
-def _count_included(filter_: "EventFilter", excluded: Exclusions, counter: "_Counter") -> Snapshot:
-    """Count the own events of segments which never change but for those that rules leave out.
+def _event_counts(part: Part, selection: Selection, labels: "_Labels") -> EventCounts | None:
+    """Return the counts of a part's events, or of its own ones that rules do not leave out.
 
-    Their counts are cached. Return the snapshot of those for which these are not enough, and all
-    else.
+    The latter are cached for segments. None if that takes a scan, or is not enough.
     """
-    covered, others = divide(
-        filter_.selection.snapshot,
-        filter_.selection.period,
-        lambda header: header.event_time_bounds,
-    )
-    rest = []
-    for segment in covered.segments:
-        of_segment, header = covered.with_segments([segment]), segment.header
-        is_counted = False
-        if header.has_distinct_names and header.has_counters:
-            key = (EventCounts, excluded.state_of([segment]))
-            is_counted = counter.add_counts(
-                of_segment.cached(key, partial(_count_own, of_segment, filter_))
-            )
-        if not is_counted:
-            rest.append(segment)
-    return evolve(others, segments=(*others.segments, *rest))
+    snapshot, filter_ = selection.snapshot, selection.filter
+    if filter_.matches_all:
+        return part.event_counts()
+    if (
+        filter_.excluded is None
+        or not filter_.matches_all_included
+        or not isinstance(part, OpenSegment | OpenMergedSegment)
+        or (codes := event_codes(part)) is None
+        or not (labels.mask is None or labels.are_enough(labels.mask.take(codes)))
+        or part.segment.number in snapshot.overlays
+    ):
+        return None
+    key = (EventCounts, filter_.excluded.state_of([part.segment]))
+    of_segment = evolve(selection, snapshot=snapshot.with_segments([part.segment]))
+    return of_segment.snapshot.cached(key, partial(_count_own, of_segment))
 
 
-def _count_own(of_segment: Snapshot, filter_: "EventFilter") -> EventCounts:
+def _count_own(of_segment: Selection) -> EventCounts:
     """Return the counts of the own events of a segment that match."""
-    size = len(of_segment.texts(Dimension.PROPERTY))
-    own = [
-        events for part in of_segment.leaves() if (events := filter_.matching_own(part)) is not None
-    ]
+    snapshot, filter_ = of_segment.snapshot, EventFilter(of_segment, without_view=False)
+    size = len(snapshot.texts(Dimension.PROPERTY))
+    found = map(filter_.matching_own, snapshot.leaves())
+    own = [events for events in found if events is not None]
     counts, total = LOOPS.count_events(own, CodeTable(np.ones(size, np.bool_)), size)
     codes = np.flatnonzero(counts)
     return EventCounts(codes, counts[codes], total)
@@ -181,8 +166,10 @@ def _count_rollup(rollup: Rollup, filter_: "EventFilter", counter: "_Counter") -
     sums, mask = rollup.event_sums(), counter.labels.mask
     if mask is not None and not mask.take(sums.codes).any():
         return True
-    is_whole = filter_.selection.filter.matches_all_included and period.contains(*bounds)
-    return is_whole and counter.add_sums(sums)
+    if not filter_.selection.filter.matches_all_included or not period.contains(*bounds):
+        return False
+    counts = rollup.event_counts()
+    return counter.add_sums(sums) if counts is None else counter.add_counts(counts)
 
 
 @frozen(eq=False)
@@ -203,45 +190,35 @@ class _Labels:
     by_value: bool
 
     @classmethod
-    def of(
-        cls, texts: CodeTexts, query: Query, cancellation: Cancellation, *, by_value: bool
-    ) -> "_Labels":
+    def of(cls, reader: Reader, query: Query, *, by_value: bool) -> "_Labels":
         """Return the labels of a website's properties."""
-        names = _names(texts, cancellation)
-        size = len(names.of_code)
-        mask = property_mask(texts, query, cancellation)[:size]
-        matched = names.of_code[np.flatnonzero(mask)]
+        names, _ = display_names(reader, Dimension.PROPERTY, _name)
+        size = len(names.number_of)
+        mask = property_mask(reader.texts, query, reader.cancellation)[:size]
+        numbers = names.number_of.astype(np.int64)
+        matched = numbers[np.flatnonzero(mask)]
         return cls(
-            texts=texts(Dimension.PROPERTY) if by_value else names.texts,
-            of_code=np.arange(size) if by_value else names.of_code,
-            size=size if by_value else len(names.texts),
+            texts=reader.texts(Dimension.PROPERTY) if by_value else names.names,
+            of_code=np.arange(size) if by_value else numbers,
+            size=size if by_value else len(names.names),
             mask=mask if query.has_property_filter else None,
             table=CodeTable(mask),
             is_one_name=len(matched) > 0 and bool(matched.min() == matched.max()),
             by_value=by_value,
         )
 
+    def are_enough(self, matches: Mask) -> bool:
+        """Return whether counts of events with some properties tell how many events match.
 
-@frozen(eq=False)
-class _Names:
-    """The names of properties, and the number of the name of each property, by code."""
-
-    texts: Sequence[str] = ()
-    of_code: NDArray[np.int64] = field(factory=lambda: np.zeros(0, np.int64))
+        `matches` has which of the properties match. None of the events may have a name twice. How
+        many have any of several names is unknown.
+        """
+        return self.is_one_name or bool(matches.all()) or not matches.any()
 
 
-def _names(texts: CodeTexts, cancellation: Cancellation) -> _Names:
-    """Return the names of all properties, splitting only those that are not in the cache."""
-    names: _Names = texts.cache.get(_Names) or _Names()
-    numbers = {name: number for number, name in enumerate(names.texts)}
-    pieces = [names.of_code]
-    for piece in text_pieces(texts, Dimension.PROPERTY, len(names.of_code), cancellation):
-        added = (numbers.setdefault(split_property(text)[0], len(numbers)) for text in piece)
-        pieces.append(np.fromiter(added, np.int64, len(piece)))
-    if len(pieces) > 1:
-        names = _Names(tuple(numbers), np.concatenate(pieces))
-    texts.cache.put(_Names, names)
-    return names
+def _name(text: str, _sources: Sources) -> str:
+    """Return the name of a property."""
+    return split_property(text)[0]
 
 
 @define(eq=False)
@@ -262,39 +239,33 @@ class _Counter:
 
     def add_counts(self, counts: EventCounts) -> bool:
         """Add counters. Return False, and add nothing, if they are not enough."""
-        matching = self.labels.mask
-        if matching is None or matching.take(counts.codes).all():
-            self._by_code[counts.codes] += counts.events
-            self._total += counts.total
-            return True
-        if not self.labels.is_one_name:
-            # The number of events with any of several names is unknown.
-            return not matching.take(counts.codes).any()
-        matched = np.flatnonzero(matching.take(counts.codes))
-        events = counts.events[matched].astype(np.int64)
-        self._by_code[counts.codes[matched]] += events
-        self._total += int(events.sum())
+        codes, events, total = counts.codes, counts.events, counts.total
+        if self.labels.mask is not None:
+            matches = self.labels.mask.take(codes)
+            if not self.labels.are_enough(matches):
+                return False
+            if not matches.all():
+                codes, events = codes[matches], events[matches]
+                total = int(events.sum(dtype=np.int64))
+        self._by_code[codes] += events
+        self._total += total
         return True
 
     def add_sums(self, sums: EventSums) -> bool:
         """Add the sums of a day. Return False, and add nothing, if they are not enough."""
-        matching = self.labels.mask
-        if matching is None or matching.take(sums.codes).all():
-            if self.labels.by_value:
-                self._by_code[sums.codes] += sums.events
-            else:
-                self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
-            self._total += sums.total
-            return True
-        if sums.has_distinct_names:
-            counts = EventCounts(sums.codes, sums.events, sums.total)
-            return self.add_counts(counts)
-        (matched,) = np.nonzero(matching.take(sums.codes))
-        if len(matched) > 1:
+        matches = None if self.labels.mask is None else self.labels.mask.take(sums.codes)
+        if matches is not None and not matches.all():
+            events = sums.events[matches]
+            if len(events) == 1:
+                self._by_code[sums.codes[matches]] += events
+                self._total += int(events[0])
             # Whether an event has several of them is unknown.
-            return False
-        self._by_code[sums.codes[matched]] += sums.events[matched]
-        self._total += int(sums.events[matched].sum())
+            return len(events) == 1
+        if self.labels.by_value:
+            self._by_code[sums.codes] += sums.events
+        else:
+            self._by_label[self.labels.of_code[sums.names]] += sums.events_of_names
+        self._total += sums.total
         return True
 
     def add(self, events: EventColumns, mask: Mask | None, *, has_distinct_names: bool) -> None:
@@ -303,19 +274,13 @@ class _Counter:
         The rows of an event must follow each other. `has_distinct_names` says that no event has a
         name twice.
         """
-        if not len(events):
-            return
-        codes, matching = events.property, self.labels.mask
+        codes, event, matching = events.property, events.event, self.labels.mask
         if matching is not None:
-            matched = matching.take(codes)
-            mask = matched if mask is None else mask & matched
-        event = events.event
+            matches = matching.take(codes)
+            mask = matches if mask is None else mask & matches
         if mask is not None:
             codes, event = codes.compress(mask), event.compress(mask)
-        if not len(codes):
-            return
-        begins = event[1:] != event[:-1]
-        self._total += int(np.count_nonzero(begins)) + 1
+        self._total += int(np.count_nonzero(begin_events(event)))
         if has_distinct_names:
             self._by_code += np.bincount(codes, minlength=len(self._by_code))
             return
@@ -370,7 +335,9 @@ class EventFilter:
         snapshot, own = self.selection.snapshot, part.own
         matching = self.selection.filter.mask(part, snapshot)
         matching = matching or RowMask.of_none(len(part)).inverted()
-        begins = snapshot.cached_mask(part, OwnEvents, lambda: _begins(own.event))
+        begins = snapshot.cached_mask(
+            part, OwnEvents, lambda: RowMask.packed(begin_events(own.event))
+        )
         return OwnEvents(own.property, own.view, begins, matching)
 
     def own(self, part: ViewColumns) -> Mask | None:
@@ -451,12 +418,6 @@ def views_of(
         found, rows = find_ascending(part, ascending)
         if len(found):
             yield part, order[found], rows
-
-
-def _begins(events: NDArray[np.unsignedinteger[Any]]) -> RowMask:
-    """Return which rows begin an event."""
-    begins = np.append(0, np.flatnonzero(events[1:] != events[:-1]) + 1)
-    return RowMask.of_none(len(events)).with_rows(begins[: len(events)])
 
 
 def _some(events: EventColumns, mask: NDArray[np.bool_]) -> EventColumns:

@@ -238,10 +238,5 @@ class EmbeddedReader(Reader):
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         return count_properties(
-            self._counted,
-            query,
-            self.sources,
-            self.cancellation,
-            self._excluded,
-            by_value=by_value,
+            self, lambda some: self.select(some).selection, query, by_value=by_value
         )
