@@ -6,7 +6,6 @@ from decimal import Context, Decimal
 from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
-import numpy as np
 from attrs import evolve
 
 from medamad.domain.dimensions import Dimension, split_property
@@ -109,17 +108,13 @@ def _revenue(
     texts: Sequence[str], found: AmountCounts, size: int, currency: str | None
 ) -> list[Figures]:
     """Return the revenue of each bucket."""
-    different, places = np.unique(found.properties, return_inverse=True)
-    amounts = [amount_of(split_property(texts[code])[1]) for code in different.tolist()]
+    codes = found.properties.tolist()
+    amounts = {code: amount_of(split_property(texts[code])[1]) for code in set(codes)}
     by_bucket: list[list[tuple[Decimal, int]]] = [[] for _ in range(size)]
-    keys, groups = np.unique(found.groups * len(different) + places, return_inverse=True)
-    # Weights are floats, which are exact for these sums.
-    counts = np.bincount(groups, found.times, len(keys)).astype(np.int64)
-    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
-        bucket, place = divmod(key, len(different))
-        amount = amounts[place]
+    for bucket, code, times in zip(found.groups.tolist(), codes, found.times.tolist(), strict=True):
+        amount = amounts[code]
         if amount is not None:
-            by_bucket[bucket].append((amount, count))
+            by_bucket[bucket].append((amount, times))
     return [{**revenue_of(pairs), "currency": currency} for pairs in by_bucket]
 
 
