@@ -26,9 +26,17 @@ class Period:
 
     def is_outside(self, least_ms: int, greatest_ms: int) -> bool:
         """Return whether no time from `least_ms` to `greatest_ms` is in the period."""
-        return (self.start_ms is not None and greatest_ms < self.start_ms) or (
-            self.end_ms is not None and least_ms > self.end_ms
+        return (
+            (self.start_ms is not None and greatest_ms < self.start_ms)
+            or (self.end_ms is not None and least_ms > self.end_ms)
+            or self.is_empty
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it ends before it starts."""
+        start_ms, end_ms = self.start_ms, self.end_ms
+        return start_ms is not None and end_ms is not None and start_ms > end_ms
 
     def contains(self, least_ms: int, greatest_ms: int) -> bool:
         """Return whether every time from `least_ms` to `greatest_ms` is in the period."""

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 from support.query.hits import NOON, event, view
-from support.query.snapshots import Cuts, answer, snapshot_of
+from support.query.readers import reader_of
+from support.query.snapshots import SOURCES, Cuts, answer, query_from, snapshot_of
 
 from medamad.domain.errors import BadRequest
 
@@ -62,6 +63,15 @@ def test_many_buckets_that_begin_within_a_segment(
     assert (first["pageviews"], first["duration"]) == (2, 6000)
     assert len(others) > 2_500
     assert not any(other["pageviews"] for other in others)
+
+
+def test_a_series_that_ends_before_the_first_view_that_counts_is_empty() -> None:
+    """Also where the part of that view has earlier ones, which a rule leaves out."""
+    rules = [query_from([("os", "Unknown")])]
+    reader = reader_of(snapshot_of(VIEWS, []), SOURCES, rules)
+    query = [("end", "2024-01-01T12:30:00Z"), ("interval", "hour")]
+    found = answer(reader, "summary", query, now_ms=NOON + 7_200_000)
+    assert found == {"current": NONE, "interval": []}
 
 
 def test_empty_buckets_are_included() -> None:
