@@ -1,11 +1,14 @@
+import itertools
+
 import pytest
 from attrs import evolve
 from support.query.hits import NOON, event, view
 from support.query.snapshots import SOURCES, Cuts, query_from, snapshot_of
 
+from medamad.domain.zones import DAY_MS
 from medamad.query.embedded.selection import select
 from medamad.query.period import Period
-from medamad.query.request import Cancellation
+from medamad.query.request import Cancellation, Gap
 
 VIEWS = [
     view(3, "p", referrer="google.de/search", os="Linux"),
@@ -101,3 +104,14 @@ def test_a_part_selected_as_a_whole_returns_a_value_instead_of_its_views() -> No
     assert scanned() == [1, 1, 1]
     assert scanned(("os", "linux")) == [1, 1]
     assert scanned(("os", "linux"), ("prop_value", "y")) == ["views", "views"]
+
+
+def test_days_of_parts_without_visits_are_gaps_of_visits() -> None:
+    later = [view(86_400, "p"), view(86_401, "p", visit=4)]
+    parts = [[{**each, "visit": 0} for each in VIEWS], later]
+    views = [{**each, "id": number} for number, each in enumerate(itertools.chain(*parts), 1)]
+    snapshot = snapshot_of(views, [], Cuts((3,)))
+    day = NOON // DAY_MS
+    for period, days in (Period(), [day]), (Period(NOON + DAY_MS), []):
+        selection = select(snapshot, query_from([]), SOURCES, Cancellation())
+        assert evolve(selection, period=period).visit_gaps.days(Gap.VISITS) == days

@@ -219,6 +219,10 @@ class MadeSnapshot(Snapshot):
     parts: Iterable[Part] = ()
     rollups: Iterable[Rollup] = ()
 
+    @property
+    def headers(self) -> tuple[Part, ...]:
+        return tuple(self.parts)
+
     def loose_events(self, first_view: int = 0) -> Iterator[EventColumns]:
         for events in (*(part.loose for part in leaves(self.parts)), *self.events):
             if events.view.max(initial=0) >= first_view:
