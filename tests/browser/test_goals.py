@@ -96,6 +96,8 @@ def test_a_goal_is_made_chosen_renamed_and_deleted(
     expect(pages.get_by_role("columnheader")).to_have_text(
         ["Page", "Visitors", "Conversions", "Rate"]
     )
+    # Until they come, the rows of before remain.
+    expect(pages.locator("tbody td").nth(2)).to_have_text("50%")
     assert rows(pages) == ["/ 1 1 50%", "/thanks 1 1 100%"]
     pages.get_by_role("button", name="Show all").click()
     heads = page.get_by_role("dialog").get_by_role("columnheader")
