@@ -242,8 +242,8 @@ class VisitGrouping:
 class GroupedVisits:
     """The sums of visits in each of some groupings.
 
-    `total` is the number of the visits in the first one, also of those that are in none of its
-    groups, as imports of daily figures may have.
+    `total` is the number of the visits in the first one, in which each may be in one group only;
+    also of those that are in none, as imports of daily figures may have.
     """
 
     sums: Sequence[VisitSums]

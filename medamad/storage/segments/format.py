@@ -1,9 +1,9 @@
 """The format of a segment: header, keys, column encoding and flags.
 
-A segment has a header, up to some thirty columns, of views and of visits, and the counters of its
-views. A merged segment
-has a header that names its members, their merged counters and their sorted durations. A rollup has
-a header, counters of views and of visits, and durations by path.
+A segment has a header, up to some thirty columns, of views and of visits, and counters of both. A
+merged segment has a header that names its members, their merged counters, and what they have of
+visits that begin elsewhere. A rollup has a header, counters of views and of visits, and durations
+by path.
 
 A column has one of five encodings. CONSTANT: one number for all rows. PLAIN: the numbers, or their
 differences from the least, in the narrowest unsigned type; read without a copy. STEPS: for
