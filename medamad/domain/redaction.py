@@ -18,9 +18,9 @@ REST: Final = "**"
 
 _UUID: Final = re.compile(r"[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}", re.IGNORECASE)
 _UUID_LENGTH: Final = 36
-_LEAST_HEXADECIMAL: Final = 16
+_LEAST_DIGITS: Final = 16
 _HEXADECIMAL: Final = re.compile(
-    rf"(?<![0-9a-z])[\da-f]{{{_LEAST_HEXADECIMAL},}}+(?![0-9a-z])", re.ASCII | re.IGNORECASE
+    rf"(?<![0-9a-z])[\da-f]{{{_LEAST_DIGITS},}}+(?![0-9a-z])", re.ASCII | re.IGNORECASE
 )
 _WORD: Final = re.compile(r"[^/?&=;,:\s]+")
 """What may be an email address. A single pattern for these would take quadratic time."""
@@ -79,7 +79,7 @@ class Redaction:
             text = _LAST_WORD.sub(PLACEHOLDER, text)
         if self.uuids and len(text) >= _UUID_LENGTH:
             text = _UUID.sub(PLACEHOLDER, text)
-        if self.hexadecimal and len(text) >= _LEAST_HEXADECIMAL:
+        if self.hexadecimal and len(text) >= _LEAST_DIGITS:
             text = _HEXADECIMAL.sub(_without_number, text)
         if self.emails and ("@" in text or "%40" in text):
             text = _WORD.sub(_without_email, text)

@@ -402,9 +402,9 @@ class Pipeline:
         )
 
     def _stored_referrer(self, referrer: str, url: str, own: WebsiteRules) -> str:
-        """Return a referrer without what is never stored of it.
+        """Return a referrer without what the website never stores.
 
-        Nor is what another website of this daemon never stores, if it is a page of that.
+        Nor what another website of this daemon never stores, if the referrer is a page of that one.
         """
         if not referrer:
             return ""

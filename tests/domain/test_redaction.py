@@ -67,6 +67,11 @@ def test_identifiers_are_replaced_wherever_they_are(path: str, stored: str) -> N
     assert by().path(path) == path
 
 
+@pytest.mark.parametrize("identifier", [UUID, "0123456789abcdef", "a@b.c"])
+def test_a_text_that_is_nothing_but_an_identifier_is_replaced(identifier: str) -> None:
+    assert EVERYTHING.text(identifier) == "…"
+
+
 def test_each_kind_is_replaced_by_itself() -> None:
     path = f"/{UUID}/0123456789abcdef/ada@example.com"
     for kind, stored in (
