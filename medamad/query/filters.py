@@ -230,8 +230,8 @@ class Bounds:
     def of(cls, query: Query, field: str) -> "Bounds | None":
         """Return the bounds of one of NUMBER_FIELDS, or None if there is no filter on it.
 
-        Of a field with TRUTHS, 1 stands for what is so and 0 for what is not. A duration of 0 is
-        unknown, and in no bounds.
+        Of a field with TRUTHS, "true" is 1 and "false" 0. A duration of 0 is unknown, and in no
+        bounds.
         """
         filters = query.filters_on((field,))
         least, greatest = int(field == DURATION_FIELD), 10**_MAX_DIGITS

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from support.storage.contents import idle
 from support.storage.hits import DAY_MS, NOW_MS, a_view
 
-from medamad.domain.dimensions import Dimension
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension
 from medamad.domain.goals import Goal
 from medamad.lookup.referrers import Sources
+from medamad.query.embedded.aggregate import find_quartiles
 from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.embedded.scan import divide
+from medamad.query.embedded.series import EVER
 from medamad.query.embedded.visit_sums import FirstViews
 from medamad.query.goal_reports import goal_figures
 from medamad.query.period import ALWAYS
@@ -34,6 +36,14 @@ def has_sums(snapshot: Snapshot) -> bool:
     """Return whether the sums of visits by their entry page are cached."""
     whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
     return whole.find_cached(FirstViews(Dimension.PATH)) is not None
+
+
+def has_near_median(snapshot: Snapshot) -> bool:
+    """Return whether the durations around the median of all views are cached."""
+    whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    first = whole.with_segments([next(whole.leaf_segments())])
+    cached = first.find_cached((find_quartiles, EVER.edges_ms.tobytes()))
+    return cached is not None and cached.near is not None
 
 
 @pytest_twisted.ensureDeferred
@@ -75,6 +85,13 @@ async def test_what_first_requests_need_of_large_websites_is_found_before(
     monkeypatch.setattr(gathered, "rows_of_visits", note_rows)
     engine.load(Cancellation())
     assert [store.read(each, has_sums) for each in websites] == [True, False]
+    assert [store.read(each, has_near_median) for each in websites] == [True, False]
+    partition = store.partitions.find(large.number)
+    assert partition is not None
+    read_bytes = partition.texts.size()
+    for dimension in VIEW_DIMENSIONS:
+        partition.texts(dimension)
+    assert partition.texts.size() == read_bytes
     # The views of visits that are in several segments are not searched for again.
     assert gathered_from
     gathered_from.clear()

@@ -40,7 +40,7 @@ class EmbeddedEngine(Engine):
 
     def load(self, cancellation: Cancellation) -> None:
         """Import what statistics are answered by, and find what is cached for large websites."""
-        import numpy.ma  # noqa: F401, PLC0415 - `np.unique` does, at its first call
+        import numpy.ma  # noqa: F401, PLC0415 - as the first call of `np.unique` would
 
         from medamad.query.embedded.reader import EmbeddedReader  # noqa: PLC0415 - as in `read`
 

@@ -140,7 +140,7 @@ class EventRows:
 
     @cached_property
     def views(self) -> Numbers:
-        """The sequence numbers of their views, ascending, if they are those of no part."""
+        """The sequence numbers of their views, ascending. Not for `ViewColumns.own`."""
         return views_of(self)
 
     def __len__(self) -> int:
