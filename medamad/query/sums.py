@@ -129,7 +129,7 @@ def _between(
 ) -> NDArray[np.int64]:
     """Return the numbers at some quarters of the way between two, rounded half to even."""
     fourfold = low_ms * (4 - quarters) + high_ms * quarters
-    # These take a third of the time of a division.
+    # Shifts and masks take a third of the time of divisions.
     value, rest = fourfold >> 2, fourfold & 3
     value += (rest == 3) | ((rest == 2) & (value & 1))  # noqa: PLR2004 - of four
     return value
