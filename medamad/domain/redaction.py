@@ -89,7 +89,7 @@ class Redaction:
         """Return the properties of an event; those that the tracker makes of addresses change."""
         if not properties:
             return ()
-        return tuple((name, self._property(name, value)) for name, value in properties)
+        return tuple([(name, self._property(name, value)) for name, value in properties])
 
     def _property(self, name: str, value: str) -> str:
         is_cut = len(value) >= MAX_PROPERTY_VALUE

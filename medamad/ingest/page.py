@@ -33,8 +33,8 @@ def split_url(url: str) -> SplitResult:
 
 
 MAX_UTM: Final = 512
-_CACHED: Final = 2_048
-_CACHED_TO: Final = 256
+CACHED: Final = 2_048
+CACHED_TO: Final = 256
 """How many parsed URLs are cached, and how long these are at most."""
 
 _EXPECTED: Final = "u: expected an http or https URL"
@@ -74,7 +74,7 @@ def page_of(url: str) -> Page:
 
     Pages repeat; a query may identify somebody, and is not kept.
     """
-    return (_page_of if "?" in url or len(url) > _CACHED_TO else _known_page_of)(url)
+    return (_page_of if "?" in url or len(url) > CACHED_TO else _known_page_of)(url)
 
 
 def _page_of(url: str) -> Page:
@@ -94,7 +94,7 @@ def _page_of(url: str) -> Page:
     return Page(_host(host), stored_path(parts.path), **_campaign(parts.query))
 
 
-_known_page_of: Final = lru_cache(_CACHED)(_page_of)
+_known_page_of: Final = lru_cache(CACHED)(_page_of)
 
 
 def _host(host: str) -> str:
@@ -157,7 +157,7 @@ def source_of(url: str, own_hosts: tuple[str, ...]) -> Source:
     An IP address, anything but a URL of a page or app, and a host in `own_hosts`, with `www.` or
     without, are no referrer.
     """
-    return (_source_of if "?" in url or len(url) > _CACHED_TO else _known_source_of)(url, own_hosts)
+    return (_source_of if "?" in url or len(url) > CACHED_TO else _known_source_of)(url, own_hosts)
 
 
 def _source_of(url: str, own_hosts: tuple[str, ...]) -> Source:
@@ -176,7 +176,7 @@ def _source_of(url: str, own_hosts: tuple[str, ...]) -> Source:
     return Source(f"{host}{stored_path(parts.path)}"[:MAX_PATH].rstrip("/"))
 
 
-_known_source_of: Final = lru_cache(_CACHED)(_source_of)
+_known_source_of: Final = lru_cache(CACHED)(_source_of)
 
 
 def _referrer_host(host: str) -> str:

@@ -29,9 +29,9 @@ class RateLimiter:
         if per_minute <= 0 or not network:
             return 0
         one_s = _WINDOW_S / per_minute
-        full_at = max(self._full_at.get(network, now), now)
-        if full_at > now + _WINDOW_S + _TOLERANCE_S:
-            full_at = now  # written before the clock was set back
+        full_at = self._full_at.get(network, now)
+        if full_at < now or full_at > now + _WINDOW_S + _TOLERANCE_S:
+            full_at = now  # full already, or written before the clock was set back
         full_at += one_s
         wait_s = full_at - now - _WINDOW_S
         if wait_s > _TOLERANCE_S:

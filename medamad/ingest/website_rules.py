@@ -1,5 +1,6 @@
 """Which hits of a website count, and what of a page's address is stored: its settings, compiled."""
 
+from functools import lru_cache
 from ipaddress import ip_network
 from operator import attrgetter
 from typing import Final, Self
@@ -17,7 +18,7 @@ from medamad.domain.paths import (
 from medamad.domain.redaction import Redaction
 from medamad.domain.website_settings import DEFAULTS, WebsiteSettings
 from medamad.ingest.networks import Networks
-from medamad.ingest.page import MAX_UTM, Page, split_url
+from medamad.ingest.page import CACHED, CACHED_TO, MAX_UTM, Page, split_url
 
 _UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 _campaign_of: Final = attrgetter(*_UTM)
@@ -60,13 +61,8 @@ class WebsiteRules:
 
     def stored_path(self, path: str, url: str) -> str:
         """Return the path of one of the website's pages as it is stored, with what its URL adds."""
-        if self.redaction.patterns:
-            path = self.redaction.url_path(split_url(url).path)
-        else:
-            path = self.redaction.text(path, is_cut=len(path) >= MAX_PATH)
-        if self.settings.kept_parameters and (kept := self._kept(url)):
-            return f"{path}?{kept}"[:MAX_PATH]
-        return path
+        is_cached = "?" not in url and len(url) <= CACHED_TO
+        return (_known_stored_path if is_cached else _stored_path)(self, path, url)
 
     def stored_anew(self, path: str) -> str | None:
         """Return what a stored path would be if its page were shown now; None if it did not count.
@@ -89,7 +85,7 @@ class WebsiteRules:
         redacted = self.redaction.path(page, is_cut=not query and len(path) >= MAX_PATH)
         return f"{redacted}?{kept}" if kept else redacted
 
-    def _kept(self, url: str) -> str:
+    def kept(self, url: str) -> str:
         """Return the parameters of a URL that are kept, in the order of the settings."""
         query = url.partition("#")[0].partition("?")[2]
         first: dict[str, str] = {}
@@ -106,15 +102,16 @@ class WebsiteRules:
         """Return a page, given with its URL, with what is stored of it."""
         path = self.stored_path(page.path, url)
         page = page if path == page.path else evolve(page, path=path)
-        campaign = _campaign_of(page)
-        if not any(campaign) or not self.redaction.is_of_texts:
+        if "?" not in url or not self.redaction.is_of_texts:
             return page
+        campaign = _campaign_of(page)
         return self.with_campaign(page, **dict(zip(_UTM, campaign, strict=True)))
 
     def with_campaign(self, page: Page, **campaign: str) -> Page:
         """Return a page with what is stored of some UTM fields, "" for those that it has itself."""
         changes = {name: self.utm(text) for name, text in campaign.items() if text}
-        return evolve(page, **changes) if changes else page
+        is_changed = any(getattr(page, name) != text for name, text in changes.items())
+        return evolve(page, **changes) if is_changed else page
 
     def utm(self, text: str) -> str:
         """Return a UTM field as it is stored, given all of it or what MAX_UTM leaves."""
@@ -132,6 +129,19 @@ class WebsiteRules:
     def referrer(self, referrer: str) -> str:
         """Return the address of another website's page as it is stored."""
         return self.redaction.text(referrer, is_cut=len(referrer) >= MAX_PATH)
+
+
+def _stored_path(own: WebsiteRules, path: str, url: str) -> str:
+    if own.redaction.patterns:
+        path = own.redaction.url_path(split_url(url).path)
+    else:
+        path = own.redaction.text(path, is_cut=len(path) >= MAX_PATH)
+    if own.settings.kept_parameters and (kept := own.kept(url)):
+        return f"{path}?{kept}"[:MAX_PATH]
+    return path
+
+
+_known_stored_path: Final = lru_cache(CACHED)(_stored_path)
 
 
 NO_RULES: Final = WebsiteRules.of(DEFAULTS)

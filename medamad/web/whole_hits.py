@@ -37,7 +37,7 @@ _LENGTH: Final = b"\r\nContent-Length: "
 _REFERER: Final = b"\r\nReferer: "
 _SHORT_LENGTH: Final = re.compile(rb"[1-9][0-9]{0,3}\Z")
 _VALUE: Final = re.compile(rb"[^\r\n\0]*\Z")
-"""What a field may have as its value."""
+"""What the values of fields may have in them."""
 
 
 @frozen
@@ -124,7 +124,7 @@ class WholeHits:
         head, forwarded = _cut(head, self._forwarded)
         head, referer = _cut(head, _REFERER)
         known = self._known.get(head) or self._learn(head)
-        if not _VALUE.match(forwarded) or not _VALUE.match(referer):
+        if not _VALUE.match(forwarded + referer):
             return None, b""
         return known, forwarded
 
