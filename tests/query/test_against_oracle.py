@@ -4,12 +4,13 @@ import random
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+import attrs
 import pytest
 from attrs import evolve, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.query.hits import NOON, event
-from support.query.list_reader import ListReader
+from support.query.list_reader import ListReader, ListSelected
 from support.query.oracle import Oracle
 from support.query.random_queries import GOALS, INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.readers import reader_of
@@ -24,6 +25,8 @@ from support.query.snapshots import (
 )
 
 from medamad.domain.dimensions import Dimension
+from medamad.query.exclusions import left_out_by_day
+from medamad.query.reader import Reader, Selected
 from medamad.storage.dictionary.decode import CodeTexts, TextCache
 
 FEW = 120
@@ -73,9 +76,10 @@ def check(
     left_out = [traffic.rule() for _ in range(rules)]
     reader = reader_of(snapshot, SOURCES, list(map(query_from, left_out)))
     found = answer(reader, endpoint, query, now_ms=now_ms, returning_zone=zone)
-    assert found == oracle.without(left_out).answer(endpoint, query)
-    if not (texts_grow or rules) and len(views) <= FEW:
-        listed = ListReader(oracle.views, events, SOURCES)
+    kept = oracle.without(left_out)
+    assert found == kept.answer(endpoint, query)
+    if not texts_grow and len(views) <= FEW:
+        listed = ListReader(kept.views, kept.events, SOURCES)
         assert answer(listed, endpoint, query, now_ms=now_ms, returning_zone=zone) == found
 
 
@@ -131,6 +135,33 @@ def test_what_rules_leave_out_is_in_no_statistic(endpoint: str, rules: int) -> N
         for _ in range(3):
             traffic = RandomTraffic(rng, MOMENTS[0], "day")
             check(traffic, (300, 100), cuts, endpoint, rules=rules)
+
+
+def test_engines_agree_on_what_each_rule_leaves_out() -> None:
+    rng, left_out = random.Random(3), 0  # noqa: S311
+    for _ in range(30):
+        traffic = RandomTraffic(rng, rng.choice(MOMENTS[:-1]), "day")
+        views = traffic.views(60)
+        snapshot = snapshot_of(views, [], Cuts((20, 40), (True, True, False), grouped=2))
+        oracle = Oracle(views, [], source_of=SOURCES.name_of, now_ms=0, goals=GOALS)
+        listed = ListReader(oracle.views, [], SOURCES)
+        engines: list[Reader] = [reader_of(snapshot, SOURCES), listed]
+        rule = traffic.rule()
+        zone, query = ZoneInfo(rng.choice(ZONES)), query_from(rule)
+        found, again = (left_out_by_day(each, query, zone, has_visits=True) for each in engines)
+        assert found == again
+        assert found["views"] == len(oracle.views) - len(oracle.without([rule]).views)
+        last_ms, last_again_ms = (each.last_counted_ms(query.period) for each in engines)
+        assert last_ms == last_again_ms
+        left_out += found["views"]
+    assert left_out
+
+
+def test_the_engine_over_lists_lacks_no_method() -> None:
+    for protocol, made in ((Reader, ListReader), (Selected, ListSelected)):
+        asked = {name for name in vars(protocol) if not name.startswith("_")}
+        fields = {each.name for each in attrs.fields(made)}
+        assert asked <= {*vars(made), *fields}
 
 
 @pytest.mark.parametrize("endpoint", ["properties", "goals"])

@@ -11,6 +11,8 @@ from support.query.hits import view
 from support.query.random_queries import INTERVALS, MOMENTS, ZONES, RandomTraffic
 from support.query.snapshots import Cuts, snapshot_of
 
+from medamad.domain.dimensions import VIEW_DIMENSIONS, Dimension, ViewFlag
+from medamad.domain.hits import NUMBERS_OF_HITS
 from medamad.domain.zones import day_at
 from medamad.query.embedded.uniqueness import COLUMNS, Uniqueness, count_alone
 from medamad.query.period import ALWAYS, Period
@@ -19,6 +21,18 @@ from medamad.query.request import Cancellation
 Entry = dict[str, Any]
 FIELDS = {name: [column.attribute for column in columns] for name, columns in COLUMNS.items()}
 UTC = ZoneInfo("UTC")
+OF_PAGES = {
+    *(Dimension.PATH, Dimension.REFERRER, Dimension.UTM_SOURCE, Dimension.UTM_MEDIUM),
+    *(Dimension.UTM_CAMPAIGN, Dimension.UTM_TERM, Dimension.UTM_CONTENT),
+    *(ViewFlag.FIRST_TODAY, ViewFlag.FIRST_OF_PAGE),
+}
+"""What is stored of a view that describes what was visited, not the browser."""
+
+
+def test_all_that_is_stored_of_a_browser_is_compared() -> None:
+    compared = {column for columns in COLUMNS.values() for column in columns}
+    assert compared | OF_PAGES == {*VIEW_DIMENSIONS, *NUMBERS_OF_HITS, *ViewFlag}
+    assert not compared & OF_PAGES
 
 
 def naive(views: list[Entry], period: Period, zone: tzinfo) -> Uniqueness:

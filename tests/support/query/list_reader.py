@@ -35,7 +35,7 @@ from medamad.query.filters import (
     matches_without_view,
     property_mask,
 )
-from medamad.query.period import Period
+from medamad.query.period import ALWAYS, Period
 from medamad.query.reader import Reader, Selected
 from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps, Query
 from medamad.query.sums import (
@@ -99,12 +99,30 @@ class ListReader(Reader):
         moments = [view["time_ms"] for view in self.views]
         return (min(moments), max(moments)) if moments else (1, 0)
 
+    def last_counted_ms(self, period: Period) -> int | None:
+        moments = (view["time_ms"] for view in self.views)
+        return max((moment for moment in moments if _has(period, moment)), default=None)
+
     def open_pages(self, now_ms: int) -> int:
         period = Period(now_ms - 5 * 60_000, now_ms)
         return sum(not v["duration_ms"] and _has(period, v["time_ms"]) for v in self.views)
 
     def select(self, query: Query) -> "ListSelected":
         return ListSelected(self, query, query.period)
+
+    def select_left_out(self, rule: Query) -> list[tuple["ListSelected", tuple[int, int]]]:
+        # A visit that began in the period may have its matching view after that.
+        found, period = self.select(rule).during(ALWAYS), rule.period
+        begins = (visit[0] for visit in found.visits())
+        visits = {view["visit"] for view in begins if _has(period, view["time_ms"])}
+        alone = {view["id"] for view in found.views() if not view["visit"]}
+        views = [
+            view
+            for view in self.views
+            if view["visit"] in visits or (view["id"] in alone and _has(period, view["time_ms"]))
+        ]
+        left_out = ListReader(views, self.events, self.sources)
+        return [(left_out.select(Query()), left_out.time_bounds())]
 
     def count_properties(self, query: Query, *, by_value: bool) -> PropertyCounts:
         selected = self.select(query)
@@ -228,7 +246,8 @@ class ListSelected(Selected):
     def _property_code(self, pair: tuple[str, str]) -> int:
         return self.reader.texts.code(Dimension.PROPERTY, property_text(*pair))
 
-    def _views(self) -> list[Entry]:
+    def views(self) -> list[Entry]:
+        """Return the selected views."""
         return [
             view
             for view in self.reader.views
@@ -237,7 +256,7 @@ class ListSelected(Selected):
 
     def visits(self) -> list[Visit]:
         """Return the selected visits."""
-        wanted = {view["visit"] for view in self._views()} - {0}
+        wanted = {view["visit"] for view in self.views()} - {0}
         visits = (
             [view for view in self.reader.views if view["visit"] == number]
             for number in sorted(wanted)
@@ -265,20 +284,20 @@ class ListSelected(Selected):
 
     def tally(self, dimension: Dimension, *, with_durations: bool = True) -> Tally:
         size = len(self.reader.texts(dimension))
-        return _tally(self._views(), lambda view: self.code(view, dimension), size)
+        return _tally(self.views(), lambda view: self.code(view, dimension), size)
 
     def series(self, buckets: Buckets | None) -> Series:
         def place_of(view: Entry) -> int:
             return _place(buckets, view)
 
         size = 1 if buckets is None else len(buckets.dates)
-        views = self._views()
+        views = self.views()
         groups = [[view for view in views if place_of(view) == place] for place in range(size)]
         medians_ms = _quartiles([times(group) for group in groups]).quartile(2)
         return Series(_tally(views, place_of, size), medians_ms)
 
     def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        views = self._views()
+        views = self.views()
         found = _quartiles(
             [
                 times([view for view in views if self.code(view, Dimension.PATH) == code])
@@ -289,7 +308,7 @@ class ListSelected(Selected):
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         sums = np.zeros((len(buckets.dates), 1 + len(SINCE_PLACES)), np.int64)
-        for view in self._views():
+        for view in self.views():
             if view["p"]:
                 (bucket,) = buckets.nearest(np.array([view["time_ms"]]))
                 sums[bucket, SINCE_PLACES.get(view.get("since", ""), 0)] += 1
@@ -379,7 +398,7 @@ class ListSelected(Selected):
 
     def pages_beside(self, path: str, step: Literal[1, -1]) -> NDArray[np.int64]:
         counts = np.zeros(len(self.reader.texts(Dimension.PATH)) + 1, np.int64)
-        for view in self._views():
+        for view in self.views():
             if view["path"] == path and view["visit"]:
                 visit = [each for each in self.reader.views if each["visit"] == view["visit"]]
                 place = visit.index(view) + step
