@@ -25,7 +25,7 @@ _log: Final = Logger()
 
 
 Client: TypeAlias = tuple[Hashable, ...]
-"""Whose work it is: a token or share link, and the network from which it is used.
+"""Whose work it is: a caller (`web.auth.Caller.identity`), and the network that it calls from.
 
 The empty tuple is the daemon itself.
 """
