@@ -107,7 +107,7 @@ class Sums:
 
     @classmethod
     def of_fullest(cls, tables: "Sequence[Sums]") -> Self:
-        """Return the whole of each period, shape (periods, 1), from the table with most of it."""
+        """Return the total of each period, shape (periods, 1), from the table with most of it."""
         fullest = np.argmax([sums.counts.sum(axis=1) for sums in tables], axis=0).tolist()
         return cls(
             tuple(
@@ -130,8 +130,8 @@ class Sums:
 
     def compared(self) -> Compared:
         """Return those of both periods, without what they share: it has no difference."""
-        alone = [column[:SHARED] - column[SHARED] for column in self.columns[1:] or self.columns]
-        values, squares, counts = alone[0], alone[len(alone) // 2], alone[-1]
+        unshared = [column[:SHARED] - column[SHARED] for column in self.columns[1:] or self.columns]
+        values, squares, counts = unshared[0], unshared[len(unshared) // 2], unshared[-1]
         return Compared(values[BEFORE], values[NOW], counts.sum(axis=0), squares.sum(axis=0))
 
 
@@ -291,8 +291,8 @@ class PartCounter:
         if lacks_days(more):
             return Counted(found, None, gaps | more)
         # The goal is no dimension of amounts.
-        reached, whole = (int(self._by_code(each)[1][0].sum()) for each in (of_first, found[0]))
-        return Counted(found, (reached, whole - reached), gaps | more)
+        reached, total = (int(self._by_code(each)[1][0].sum()) for each in (of_first, found[0]))
+        return Counted(found, (reached, total - reached), gaps | more)
 
     def find_in(
         self, span: Span | None, groupings: Sequence[VisitGrouping]

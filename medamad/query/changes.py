@@ -106,11 +106,11 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
             known.append(week)
     counter = counter.knowing_amounts(counted)
     tables = counter.tables(counted)
-    whole = Sums.of_fullest([table.sums for table in tables])
-    # A dimension may be unknown for a day under a filter. Its parts would not add up to the whole.
-    counts = whole.counts[:WEEKS, 0]
+    totals = Sums.of_fullest([table.sums for table in tables])
+    # A dimension may be unknown for a day under a filter. Its parts would not add up to the totals.
+    counts = totals.counts[:WEEKS, 0]
     tables = [t for t in tables if np.array_equal(t.sums.counts[:WEEKS].sum(axis=1), counts)]
-    judge = _Judge.of(Chance(ratio, len(known)), np.array(known), whole, tables)
+    judge = _Judge.of(Chance(ratio, len(known)), np.array(known), totals, tables)
     is_certain = not lacks_days(gaps)
     pairs, gaps_of_pairs = (
         _pairs(counter, judge, (before, now, shared)) if is_certain else ([], NO_GAPS)
@@ -121,11 +121,11 @@ def changes(reader: Reader, query: Query, *, options: ChangesOptions) -> Result[
         **({"currency": goal.currency} if goal and options.metric == REVENUE else {}),
         "compared_with": {"start": start, "end": end},
         "earlier_weeks": len(known),
-        **counter.difference(whole.figures[:, 0]),
-        "by_chance": judge.total.by_chance(0) if is_certain else None,
+        **counter.difference(totals.figures[:, 0]),
+        "by_chance": judge.on_totals.by_chance(0) if is_certain else None,
         "dimensions": [
             _listed(counter, table, verdicts if is_certain else None, options.limit)
-            for table, verdicts in zip(tables, judge.parts, strict=True)
+            for table, verdicts in zip(tables, judge.on_parts, strict=True)
         ],
         "pairs": pairs,
     }
@@ -170,8 +170,8 @@ def _periods_of(query: Query, options: ChangesOptions) -> tuple[Span, Span, Span
     if first.start_ms == last.start_ms or first.end_ms >= last.end_ms:
         raise BadRequest(f"{COMPARED[0]}: expected a period of which neither contains the other")
     shared = evolve(last, end_ms=first.end_ms)
-    alone_ms = length_ms - min(shared.length_ms, length_ms - 1)
-    return before, now, shared, alone_ms / (before.length_ms - shared.length_ms)
+    unshared_ms = length_ms - min(shared.length_ms, length_ms - 1)
+    return before, now, shared, unshared_ms / (before.length_ms - shared.length_ms)
 
 
 def _earlier_weeks(before: Span, now: Span, views_ms: tuple[int, int]) -> dict[int, Span]:
@@ -209,40 +209,40 @@ class _Judge:
 
     chance: Chance
     tables: Sequence[Table]
-    whole: Sums
-    """That of each period."""
+    totals: Sums
+    """The sums of all parts, in one column."""
     dispersions: Sequence[NDArray[np.float64]]
-    total: Verdicts
-    parts: Sequence[Verdicts]
+    on_totals: Verdicts
+    on_parts: Sequence[Verdicts]
     """Those on the parts of each table."""
 
     @classmethod
     def of(
-        cls, chance: Chance, weeks: NDArray[np.intp], whole: Sums, tables: Sequence[Table]
+        cls, chance: Chance, weeks: NDArray[np.intp], totals: Sums, tables: Sequence[Table]
     ) -> Self:
-        """Return the judge of tables whose whole is that of each period."""
+        """Return the judge of tables, of which each adds up to the totals."""
 
         def dispersion(sums: Sums) -> NDArray[np.float64]:
             return dispersions(weeks, sums.values[WEEKS:], sums.squares[WEEKS:])
 
-        total = chance.verdicts(whole.compared(), dispersion(whole), level=LEVEL_OF_TOTAL)
-        level = LEVEL_OF_PARTS if total.are_changes[0] else LEVEL_OF_PARTS_ALONE
+        on_totals = chance.verdicts(totals.compared(), dispersion(totals), level=LEVEL_OF_TOTAL)
+        level = LEVEL_OF_PARTS if on_totals.are_changes[0] else LEVEL_OF_PARTS_ALONE
         compared = [table.sums.compared() for table in tables]
         tested = sum(int((each.counts >= MIN_TESTED).sum()) for each in compared)
         found = [dispersion(table.sums) for table in tables]
-        parts = [
+        on_parts = [
             chance.verdicts(each, of_parts, level=level / max(tested, 1))
             for each, of_parts in zip(compared, found, strict=True)
         ]
-        return cls(chance, tables, whole, found, total, parts)
+        return cls(chance, tables, totals, found, on_totals, on_parts)
 
     def largest_changes(self) -> Iterator[tuple[Table, int, float]]:
-        """Return the changes that deviate most from their share of the whole's difference.
+        """Return the changes that deviate most from their share of the total difference.
 
         By table and place, with their dispersions. A part that has nearly all visits has nearly all
         of the difference, and explains nothing. None of a goal, which is no text of a first view.
         """
-        before, now = self.whole.values[:SHARED, 0].tolist()
+        before, now = self.totals.values[:SHARED, 0].tolist()
         rate = (now - before) / ((before + now) or 1)
         found = [
             (
@@ -251,7 +251,7 @@ class _Judge:
                 table.name_of(part),
                 part,
             )
-            for place, (table, verdicts) in enumerate(zip(self.tables, self.parts, strict=True))
+            for place, (table, verdicts) in enumerate(zip(self.tables, self.on_parts, strict=True))
             if table.dimension is not None
             for part in np.flatnonzero(verdicts.are_changes & ~table.has_all).tolist()
             for values in [table.sums.values[:SHARED, part]]
@@ -326,13 +326,13 @@ def _pairs(
 
 
 def _best_piece(
-    chance: Chance, tables: Sequence[Table], whole: Sums, dispersion: float
+    chance: Chance, tables: Sequence[Table], part_sums: Sums, dispersion: float
 ) -> tuple[Table, int] | None:
     """Return the piece of a part that exceeds its share of the part's change by most, if any does.
 
-    `tables` split the part, of which `whole` has the sums, by each of the other dimensions.
+    `tables` split the part, which has `part_sums`, by each of the other dimensions.
     """
-    sums = whole.beside([table.sums for table in tables])
+    sums = part_sums.beside([table.sums for table in tables])
     excess = chance.exceed_share(sums.compared(), 0, dispersion)[1:]
     if excess.max(initial=0) <= 0:
         return None
@@ -357,7 +357,7 @@ def largest_parts(found: Change) -> list[tuple[Sequence[Any], Change]]:
         for dimension in found["dimensions"]
         for part in dimension["parts"]
     }
-    pairs = [(_without_whole(pair, counts), pair) for pair in found["pairs"]]
+    pairs = [(_fewest_parts(pair, counts), pair) for pair in found["pairs"]]
     named = {_key(part) for parts, _ in pairs for part in parts}
     single = [
         ([{"dimension": key[0], "name": key[1]}], part)
@@ -365,12 +365,12 @@ def largest_parts(found: Change) -> list[tuple[Sequence[Any], Change]]:
         if part["by_chance"] is False and key not in named and not _is_same(part, found)
     ]
     single.sort(key=lambda each: -abs(each[1]["difference"]))
-    alone = [parts[0]["dimension"] for parts, _ in (*pairs, *single) if len(parts) == 1]
-    single = [each for each in single if each[0][0]["dimension"] == alone[0]]
+    dimensions = [parts[0]["dimension"] for parts, _ in (*pairs, *single) if len(parts) == 1]
+    single = [each for each in single if each[0][0]["dimension"] == dimensions[0]]
     return [*pairs, *single][:MOST_SAID]
 
 
-def _without_whole(pair: Change, counts: Mapping[tuple[str, str], Change]) -> Sequence[Any]:
+def _fewest_parts(pair: Change, counts: Mapping[tuple[str, str], Change]) -> Sequence[Any]:
     """Return the parts of a pair, or the one that is as large as the pair."""
     for part in pair["parts"]:
         if (count := counts.get(_key(part))) and _is_same(count, pair):

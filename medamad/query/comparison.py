@@ -221,9 +221,9 @@ def _figures(
         gaps |= of_goals.gaps
         found |= {each: by_id[each.goal.id] for each in metrics if each.goal is not None}
     if NOT_FOUND in metrics:
-        only = Filter("prop_name", "eq", (_NOT_FOUND,))
+        name_filter = Filter("prop_name", "eq", (_NOT_FOUND,))
         counted = reader.count_properties(
-            evolve(query, filters=(*query.filters, only)), by_value=False
+            evolve(query, filters=(*query.filters, name_filter)), by_value=False
         )
         found[NOT_FOUND] = int(counted.events[[x == _NOT_FOUND for x in counted.labels]].sum())
         gaps |= counted.gaps

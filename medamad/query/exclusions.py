@@ -71,8 +71,8 @@ def left_out_by_day(
     buckets = make_buckets("day", first_ms, last_ms, zone)
     names = ("views", "visits") if has_visits else ("views",)
     columns = {name: np.zeros(len(buckets.dates), np.int64) for name in names}
-    for whole, _ in found if buckets.dates else ():
-        selected = whole.during(Period(first_ms, last_ms))
+    for left_out, _ in found if buckets.dates else ():
+        selected = left_out.during(Period(first_ms, last_ms))
         columns["views"] += selected.series(buckets).tally.views
         if has_visits:
             of_visits, _ = selected.visits_by_bucket(buckets)

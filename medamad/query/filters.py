@@ -283,7 +283,7 @@ def code_masks(
         if filters:
             match = partial(_matching_texts, field, filters, sources, cancellation)
             key = (filters, sources)
-            masks[field.dimension] = cached_mask(texts, field.dimension, key, match, cancellation)
+            masks[field.dimension] = text_mask(texts, field.dimension, key, match, cancellation)
     return masks
 
 
@@ -300,14 +300,14 @@ def property_mask(texts: CodeTexts, query: Query, cancellation: Cancellation) ->
                 mask &= matching(_checking(on_field, cancellation), [names])
         return mask
 
-    return cached_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
+    return text_mask(texts, Dimension.PROPERTY, tuple(filters), match, cancellation)
 
 
 def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
     """Return which codes reach a goal: of Dimension.PATH if it is a page, else of PROPERTY."""
     if goal.path is not None:
         pattern = PathPattern.of(goal.path)
-        return cached_mask(
+        return text_mask(
             texts,
             Dimension.PATH,
             pattern,
@@ -322,7 +322,7 @@ def goal_mask(texts: CodeTexts, goal: Goal, cancellation: Cancellation) -> Mask:
         )
 
     key = (goal.event, goal.value)
-    return cached_mask(texts, Dimension.PROPERTY, key, has_property, cancellation)
+    return text_mask(texts, Dimension.PROPERTY, key, has_property, cancellation)
 
 
 def matches_without_view(query: Query) -> bool:
@@ -357,7 +357,7 @@ def text_pieces(
             yield some[place : place + at_once]
 
 
-def cached_mask(
+def text_mask(
     texts: CodeTexts,
     dimension: Dimension,
     key: Hashable,

@@ -208,8 +208,8 @@ class _Search:
                     counts[name][of.namings[0](texts[code], reader.sources)] += visits
         counts[HOSTING_FIELD] = Counter()
         for value in TRUTHS:
-            only = (*filters, Filter(HOSTING_FIELD, "eq", (value,)))
-            of_value, _ = reader.select(Query(period, only)).visits_by_bucket(None)
+            with_value = (*filters, Filter(HOSTING_FIELD, "eq", (value,)))
+            of_value, _ = reader.select(Query(period, with_value)).visits_by_bucket(None)
             counts[HOSTING_FIELD][value] = int(of_value.visits.sum())
         return counts
 

@@ -1,4 +1,4 @@
-"""The names of rows: display names of a dimension's texts, and the order of names, both kept."""
+"""The names of rows: display names of a dimension's texts, and the order of names, both cached."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
@@ -19,7 +19,7 @@ NameOrder: TypeAlias = Callable[[], NDArray[np.uint32] | None]
 """Returns the numbers of all names in ascending order of these, None if that would take long."""
 
 _ORDERED: Final = 1 << 16
-"""Up to this many names, the order of all of them is kept."""
+"""Up to this many names, the order of all of them is cached."""
 
 
 @frozen(eq=False)

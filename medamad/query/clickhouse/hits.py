@@ -42,7 +42,7 @@ def count_rows(reader: ClickHouseReader, table: str, period: Period) -> int:
 
     Raises Unavailable.
     """
-    rows = reader.whole.of_website(table, *during(period), final=False)
+    rows = reader.all_rows.of_website(table, *during(period), final=False)
     with _answered():
         return int(reader.run(f"SELECT count() AS n FROM {rows}")["n"][0])
 
@@ -61,7 +61,7 @@ def numbers(reader: ClickHouseReader, table: str, collector: int) -> NDArray[np.
     """
     name = "view" if table == "views" else "event"
     first, end = number_at(collector, 1), number_at(collector + 1, 1)
-    rows = reader.whole.of_website(table, f"{name} >= {first}", f"{name} < {end}", final=False)
+    rows = reader.all_rows.of_website(table, f"{name} >= {first}", f"{name} < {end}", final=False)
     with _answered():
         found = reader.run(f"SELECT DISTINCT {name} FROM {rows}")
     return sequences_in(np.asarray(found.get(name, ()), np.uint64)).astype(np.int64)
@@ -75,7 +75,7 @@ def spans_of_batches(reader: ClickHouseReader, table: str) -> dict[int, tuple[in
     with _answered():
         found = reader.run(
             "SELECT batch, min(time_ms) AS first_ms, max(time_ms) AS last_ms"
-            f" FROM {reader.whole.of_website(table, final=False)} GROUP BY batch"
+            f" FROM {reader.all_rows.of_website(table, final=False)} GROUP BY batch"
         )
     batches, first, last = (
         column_of(found, name).tolist() for name in ("batch", "first_ms", "last_ms")
@@ -94,7 +94,7 @@ def texts_at(
         return
     pairs = ", ".join(f"({batch}, {time_ms})" for batch, time_ms in times_ms.items())
     names = ", ".join(dimension.attribute for dimension in dimensions)
-    rows = reader.whole.of_website("views", f"(batch, time_ms) IN ({pairs})")
+    rows = reader.all_rows.of_website("views", f"(batch, time_ms) IN ({pairs})")
     with _answered():
         found = reader.run(f"SELECT time_ms, {as_texts(names)} FROM {rows}")
     texts = (found.get(f"as_{dimension.attribute}", ()) for dimension in dimensions)
@@ -128,7 +128,7 @@ def rows_of(reader: ClickHouseReader, table: str, period: Period, size: int) -> 
     columns, order = ", ".join((*key, *_OTHERS[table])), ", ".join(key)
     following: list[str] = []
     while True:
-        rows = reader.whole.of_website(table, *during(period), *following)
+        rows = reader.all_rows.of_website(table, *during(period), *following)
         with _answered():
             found = reader.run(f"SELECT {columns} FROM {rows} ORDER BY {order} LIMIT {size}")
         count = len(found["view"]) if found else 0

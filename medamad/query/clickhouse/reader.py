@@ -111,13 +111,13 @@ class ClickHouseReader(WebsiteRows, Reader):
     def left_out_by(self, rules: Sequence[Query], table: str, days: Days) -> str:
         either = self._visits_left_out_by(rules, table, days)
         selecting = [ClickHouseSelected(self, rule, ALWAYS, (days,)) for rule in rules]
-        alone = any_of(each.leaves_out_alone for each in selecting)
-        if table != "visits" and alone != NONE:
-            alone = every((any_of(("visit = 0", self._lacks_first_view())), alone))
+        without_visit = any_of(each.leaves_out_view for each in selecting)
+        if table != "visits" and without_visit != NONE:
+            without_visit = every((any_of(("visit = 0", self._lacks_first_view())), without_visit))
             if table == "events":
-                views = self.of_website("views", days, alone, final=False, are_all=True)
-                alone = f"view > 0 AND view IN (SELECT view FROM {views})"
-            either.append(f"({alone})")
+                views = self.of_website("views", days, without_visit, final=False, are_all=True)
+                without_visit = f"view > 0 AND view IN (SELECT view FROM {views})"
+            either.append(f"({without_visit})")
         if table == "events":
             without_view = any_of(each.leaves_out_events for each in selecting)
             either.append(f"(view = 0 AND {without_view})")

@@ -150,10 +150,10 @@ class Selection:
             *("visit > 0", *days),
             f"visit IN (SELECT visit FROM {begun})",
         ]
-        whole = self._conditions(EXIT_FIELDS, "argMax({}, view)") + self._behaviour(days)
-        if whole:
+        aggregated = self._conditions(EXIT_FIELDS, "argMax({}, view)") + self._behaviour(days)
+        if aggregated:
             rows = self._all_rows("views", *days, "visit > 0", final=True)
-            visits = f"{rows} GROUP BY visit HAVING {every(whole)}"
+            visits = f"{rows} GROUP BY visit HAVING {every(aggregated)}"
             conditions.append(f"visit IN (SELECT visit FROM {visits})")
         return conditions + [self.reaches(goal, days) for goal in self.query.goals]
 
@@ -287,8 +287,8 @@ class Selection:
             return [*here, f"visit IN {self._numbers()}"]
         # To look for each visit takes long. On most days all of them are selected; only of the
         # first ones, the first views may be past their retention, unlike others of the visit.
-        whole = begun_on_whole_days(self.period, self.reader.first_day + 2)
-        return [*here, f"(({whole}) OR visit IN {self._numbers(f'NOT ({whole})')})"]
+        on_whole_days = begun_on_whole_days(self.period, self.reader.first_day + 2)
+        return [*here, f"(({on_whole_days}) OR visit IN {self._numbers(f'NOT ({on_whole_days})')})"]
 
     @property
     def begins_left_out(self) -> str:
@@ -305,7 +305,7 @@ class Selection:
         return every(self._own_conditions())
 
     @property
-    def leaves_out_alone(self) -> str:
+    def leaves_out_view(self) -> str:
         """The condition on a view without a known visit that the query, as a rule, leaves it out.
 
         NONE if that leaves out visits only.

@@ -48,7 +48,7 @@ class WebsiteRows:
         return Sets(self.texts)
 
     @property
-    def whole(self) -> Self:
+    def all_rows(self) -> Self:
         """All rows of the website, for the same request."""
         return evolve(self, rules=(), is_left_out=False) if self.rules else self
 
@@ -67,7 +67,7 @@ class WebsiteRows:
     @cached_property
     def first_day(self) -> int:
         """The first day on which a visit began of which there is a view."""
-        rows = self.whole.of_website("views", final=False)
+        rows = self.all_rows.of_website("views", final=False)
         # The first row in the table's order is found without reading the others.
         found = self.run(f"SELECT visit_day AS day FROM {rows} ORDER BY website, visit_day LIMIT 1")
         return next(iter(column_of(found, "day").tolist()), 0)

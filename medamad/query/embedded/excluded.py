@@ -181,7 +181,9 @@ class ExcludedViews:
         ):
             return self._find(part)
         key = (ExcludedViews, self._state_of(part.segment.header), self.sources)
-        found = self.snapshot.cached_mask(part, key, lambda: self._find(part) or RowMask.of_none(0))
+        found = self.snapshot.cached_of_segment(
+            part, key, lambda: self._find(part) or RowMask.of_none(0)
+        )
         return None if found.is_empty else found
 
     def state_of(self, segments: Iterable[Segment]) -> Hashable:

@@ -164,7 +164,7 @@ def _cached(snapshot: Snapshot, part: ViewColumns, what: Hashable, find: Callabl
     """Return what is found of a part, which is cached for segments."""
     if not isinstance(part, OpenSegment):
         return find()
-    return snapshot.cached_mask(part, what, find)
+    return snapshot.cached_of_segment(part, what, find)
 
 
 def _rows_with(codes: Integers, table: CodeTable) -> NDArray[np.uint32]:

@@ -177,8 +177,8 @@ _ROWS: Final = Struct("qq")
 """The number of rows of a part and a mask, with which other structures begin."""
 _COUNT: Final = Struct("q")
 _REACHED_AT: Final = Struct("qqq")
-_MASKS: Final = Struct("qqqq")
-"""What follows the columns in the `events` of kernel.c."""
+_EVENTS: Final = Struct("qqqq")
+"""The rows, two masks and the number of views, after the columns in the `events` of kernel.c."""
 
 
 def pack_column(column: NDArray[Any] | None) -> bytes:
@@ -259,7 +259,7 @@ class OwnEvents:
         """The `events` of kernel.c."""
         masks = (self.begins.address, self.matching.address)
         columns = pack_column(self.properties) + pack_column(self.views)
-        return columns + _MASKS.pack(len(self), *masks, self.matching.size)
+        return columns + _EVENTS.pack(len(self), *masks, self.matching.size)
 
 
 @frozen(eq=False)

@@ -335,7 +335,7 @@ class EventFilter:
         snapshot, own = self.selection.snapshot, part.own
         matching = self.selection.filter.mask(part, snapshot)
         matching = matching or RowMask.of_none(len(part)).inverted()
-        begins = snapshot.cached_mask(
+        begins = snapshot.cached_of_segment(
             part, OwnEvents, lambda: RowMask.packed(begin_events(own.event))
         )
         return OwnEvents(own.property, own.view, begins, matching)

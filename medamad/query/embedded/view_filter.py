@@ -172,7 +172,7 @@ class ViewFilter:
             return None
         if self.key is not None and isinstance(part, OpenSegment):
             what = (self.key, *self.codes, self.properties is None)
-            mask = snapshot.cached_mask(part, what, partial(self._matching, part))
+            mask = snapshot.cached_of_segment(part, what, partial(self._matching, part))
         else:
             mask = self._matching(part)
         if self.properties is not None:

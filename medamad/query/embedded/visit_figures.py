@@ -37,7 +37,7 @@ from medamad.query.embedded.visit_sums import (
     sum_visits,
 )
 from medamad.query.embedded.visits import PartVisits, all_visits
-from medamad.query.filters import Mask, cached_mask
+from medamad.query.filters import Mask, text_mask
 from medamad.query.period import Period
 from medamad.query.request import Gaps
 from medamad.query.sums import (
@@ -208,7 +208,7 @@ def pages_beside(selection: Selection, path: str, step: Literal[1, -1]) -> NDArr
     snapshot = selection.snapshot
     size = len(snapshot.texts(Dimension.PATH))
     # A page that was vacuumed and seen again has several codes until its texts are read again.
-    is_page = cached_mask(
+    is_page = text_mask(
         snapshot.texts,
         Dimension.PATH,
         (pages_beside, path),

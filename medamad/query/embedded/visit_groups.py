@@ -400,10 +400,10 @@ class FoundVisits:
         first = part.sequence_bounds[0]
         found = self._masks.get(first)
         if found is None:
-            found = self._masks[first] = self._cached_mask(part, self._own.get(first))
+            found = self._masks[first] = self._find_cached(part, self._own.get(first))
         return found
 
-    def _cached_mask(self, part: ViewColumns, own: RowMask | None) -> RowMask:
+    def _find_cached(self, part: ViewColumns, own: RowMask | None) -> RowMask:
         """Return which views of a part belong to its own visits, or the others, cached."""
         find = partial(self._find_mask, part, own)
         if not isinstance(part, OpenSegment):
@@ -412,7 +412,7 @@ class FoundVisits:
         begin, end = self._views.searchsorted((first, last + 1)).tolist()
         state = blake2b(self._views[begin:end].tobytes(), digest_size=16)
         state.update(b"" if own is None else own.digest)
-        return self.snapshot.cached_mask(part, (FoundVisits, state.digest()), find)
+        return self.snapshot.cached_of_segment(part, (FoundVisits, state.digest()), find)
 
     def _find_mask(self, part: ViewColumns, own: RowMask | None) -> RowMask:
         rows = find_ascending(part, self._views)[1]

@@ -78,7 +78,7 @@ class PartVisits:
 
         if not isinstance(self.part, OpenSegment):
             return find()
-        return self.snapshot.cached_mask(self.part, (PartVisits, self.chosen.digest), find)
+        return self.snapshot.cached_of_segment(self.part, (PartVisits, self.chosen.digest), find)
 
     def places_of_rows(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the place of the visit of each of some views of the part, -1 for no such visit."""
@@ -157,7 +157,7 @@ def cached_visits(
     first, last = part.sequence_bounds
     begin, end = left_out.searchsorted((first, last + 1)).tolist()
     digest = blake2b(left_out[begin:end].tobytes(), digest_size=16).digest()
-    chosen = snapshot.cached_mask(part, (cached_visits, key, digest), find)
+    chosen = snapshot.cached_of_segment(part, (cached_visits, key, digest), find)
     return PartVisits(snapshot, part, part.visits(), chosen)
 
 

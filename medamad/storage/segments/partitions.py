@@ -34,7 +34,7 @@ from medamad.storage.wal.records import RecordKind, Rows, describe_record, read_
 
 T = TypeVar("T")
 
-_MASKS_BYTES: Final = 16 << 20
+_SEGMENT_RESULTS_BYTES: Final = 16 << 20
 """What queries cache of the rows of segments.
 
 A bit for each view that matches a filter, for each that begins a visit which does, and for each of
@@ -58,7 +58,7 @@ class Partitions:
     _published: dict[int, Snapshot] = field(factory=dict)
     _visitors: dict[int, VisitorsLastDay] = field(factory=dict)
     _results: ResultCache = field(factory=ResultCache)
-    _masks: ResultCache = field(factory=lambda: ResultCache(_MASKS_BYTES))
+    _segment_results: ResultCache = field(factory=lambda: ResultCache(_SEGMENT_RESULTS_BYTES))
     greatest_sequence: int = 0
     """The greatest sequence number that is in use, as `load` found."""
 
@@ -96,7 +96,11 @@ class Partitions:
             partition = self.find(website)
             damage = Damage() if partition is None else partition.damage
             reader = SnapshotReader(
-                access, environment.databases, damage.add_segment, self._results, self._masks
+                access,
+                environment.databases,
+                damage.add_segment,
+                self._results,
+                self._segment_results,
             )
             yield evolve(published.without(damage.numbers), reader=reader)
 

@@ -109,7 +109,8 @@ class SnapshotReader:
     report_damage: Callable[[DamagedSegment], None]
     """Called for each segment that is left out because it is damaged."""
     results: ResultCache = field(factory=ResultCache)
-    masks: ResultCache = field(factory=ResultCache)
+    segment_results: ResultCache = field(factory=ResultCache)
+    """Those of single segments, such as masks of their rows."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -286,13 +287,13 @@ class Snapshot:
         """Cache what was computed from the segments."""
         self._ready_reader().results.put(self._key_of(what), value)
 
-    def cached_mask(self, part: OpenSegment, what: Hashable, compute: Callable[[], A]) -> A:
-        """Return which rows of a segment match something, or compute and cache it.
+    def cached_of_segment(self, part: OpenSegment, what: Hashable, compute: Callable[[], A]) -> A:
+        """Return what was found in a segment, such as which rows match, or find and cache it.
 
         No correction may change it.
         """
         key = (part.segment.website, part.segment.number, what)
-        return self._ready_reader().masks.get_or_compute(key, compute)
+        return self._ready_reader().segment_results.get_or_compute(key, compute)
 
     def _key_of(self, what: Hashable) -> Hashable:
         return (self.segments[0].website, what, *(segment.number for segment in self.segments))
