@@ -38,14 +38,14 @@ from medamad.query.embedded.visit_groups import (
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbered
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
-from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VisitSums
+from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VISITS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.format import SLOTS, Integers, Segment
 from medamad.storage.segments.gathered import ViewsWithinUnits
 from medamad.storage.segments.parts import NO_NUMBERS, Numbers, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, VISITS
+from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER
 
 _SPARSE: Final = 4
 _WIDE_BITS: Final = 32
@@ -452,7 +452,10 @@ class Totals(Kind):
 
 
 def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | None:
-    """Return some rows of the counters of the visits of a segment."""
+    """Return some rows of the counters of the visits of a segment.
+
+    From FIRST or LATER on, these have the rows of `VisitSums` in the same order.
+    """
     counters = segment.visit_counters(kind)
     if counters is None:
         return None
