@@ -30,8 +30,28 @@ def address_of(column: NDArray[Any]) -> int:
     return address
 
 
-_FILTER: Final = Struct(f"qqq{_FEW}q")
-"""The `filter` of kernel.c: the mask, its size, how many codes match, and these if they are few."""
+_NUMBERS: Final = tuple(Struct(f"{count}q") for count in range(8))
+
+
+def pack_numbers(*numbers: int) -> bytes:
+    """Return fields of a structure of kernel.c, in its order: addresses and other numbers."""
+    return _NUMBERS[len(numbers)].pack(*numbers)
+
+
+_NO_COLUMN: Final = pack_numbers(0, 0)
+
+
+def pack_columns(*columns: NDArray[Any] | None) -> bytes:
+    """Return each `column` of kernel.c: its address and the width of its numbers."""
+    return b"".join(map(_pack_column, columns))
+
+
+def _pack_column(column: NDArray[Any] | None) -> bytes:
+    if column is None:
+        return _NO_COLUMN
+    if column.strides == (0,):
+        return pack_numbers(address_of(column[:1]), 0)
+    return pack_numbers(address_of(column), column.itemsize)
 
 
 @frozen(eq=False)
@@ -63,7 +83,7 @@ class CodeTable:
         count = -1 if self._few is None else len(few)
         padding = (0,) * (_FEW - len(few))
         size = len(self._entries) - 1
-        return _FILTER.pack(address_of(self._entries), size, count, *few, *padding)
+        return pack_numbers(address_of(self._entries), size, count, *few, *padding)
 
 
 FIRST_OF_VISIT: Final = CodeTable(np.array([False, True]))
@@ -168,28 +188,6 @@ class RowMask:
         return np.flatnonzero(self.unpacked())
 
 
-_COLUMN: Final = Struct("qq")
-"""The `column` of kernel.c: its address and the width of its numbers."""
-_NO_COLUMN: Final = _COLUMN.pack(0, 0)
-_VIEWS: Final = Struct("qqq")
-"""The rows and the mask in the `views` of kernel.c; columns follow."""
-_ROWS: Final = Struct("qq")
-"""The number of rows of a part and a mask, with which other structures begin."""
-_COUNT: Final = Struct("q")
-_REACHED_AT: Final = Struct("qqq")
-_EVENTS: Final = Struct("qqqq")
-"""The rows, two masks and the number of views, after the columns in the `events` of kernel.c."""
-
-
-def pack_column(column: NDArray[Any] | None) -> bytes:
-    """Return the `column` of kernel.c."""
-    if column is None:
-        return _NO_COLUMN
-    if column.strides == (0,):
-        return _COLUMN.pack(address_of(column[:1]), 0)
-    return _COLUMN.pack(address_of(column), column.itemsize)
-
-
 @frozen(eq=False)
 class PartViews:
     """Views of a part: the rows from `begin` to before `end`, or those of them that are in a mask.
@@ -212,8 +210,8 @@ class PartViews:
     def packed(self) -> bytes:
         """The `views` of kernel.c."""
         mask = 0 if self.mask is None else self.mask.address
-        columns = (self.numbers, self.flags, self.duration_ms)
-        return _VIEWS.pack(self.begin, self.end, mask) + b"".join(map(pack_column, columns))
+        columns = pack_columns(self.numbers, self.flags, self.duration_ms)
+        return pack_numbers(self.begin, self.end, mask) + columns
 
 
 def same_number(number: int) -> NDArray[np.uint32]:
@@ -257,9 +255,9 @@ class OwnEvents:
     @property
     def packed(self) -> bytes:
         """The `events` of kernel.c."""
-        masks = (self.begins.address, self.matching.address)
-        columns = pack_column(self.properties) + pack_column(self.views)
-        return columns + _EVENTS.pack(len(self), *masks, self.matching.size)
+        begins, matching = self.begins.address, self.matching.address
+        columns = pack_columns(self.properties, self.views)
+        return columns + pack_numbers(len(self), begins, matching, self.matching.size)
 
 
 @frozen(eq=False)
@@ -296,10 +294,9 @@ class VisitsToSum:
     @property
     def packed(self) -> bytes:
         """The `visits` of kernel.c."""
-        columns = (self.offsets, self.codes, self.spans, *self.added)
         chosen = 0 if self.chosen is None else self.chosen.address
-        packed = _ROWS.pack(len(self), chosen)
-        return packed + b"".join(map(pack_column, columns))
+        columns = pack_columns(self.offsets, self.codes, self.spans, *self.added)
+        return pack_numbers(len(self), chosen) + columns
 
 
 @frozen(eq=False)
@@ -321,11 +318,10 @@ class GoalsInVisits:
     @property
     def packed(self) -> bytes:
         """The `reached` of kernel.c."""
-        packed = _ROWS.pack(len(self), self.chosen.address)
-        packed += pack_column(self.offsets)
+        packed = pack_numbers(len(self), self.chosen.address) + pack_columns(self.offsets)
         for place, rows in enumerate(self.rows):
             moments = 0 if self.moments is None else address_of(self.moments[place])
-            packed += _REACHED_AT.pack(address_of(rows), moments, len(rows))
+            packed += pack_numbers(address_of(rows), moments, len(rows))
         return packed
 
 
@@ -349,9 +345,9 @@ class ViewsInVisits:
     @property
     def packed(self) -> bytes:
         """The `beside` of kernel.c."""
-        columns = map(pack_column, (self.offsets, self.codes, self.spans))
-        packed = _ROWS.pack(len(self), self.chosen.address) + b"".join(columns)
-        return packed + _COUNT.pack(len(self.spans)) + self.views.packed
+        packed = pack_numbers(len(self), self.chosen.address)
+        packed += pack_columns(self.offsets, self.codes, self.spans)
+        return packed + pack_numbers(len(self.spans)) + self.views.packed
 
 
 Batch: TypeAlias = Sequence[PartViews]
