@@ -16,6 +16,7 @@ import { later } from "../ui/lazy.tsx";
 import { NoFunnel } from "../ui/no-such-page.tsx";
 import { Trouble } from "../ui/trouble.tsx";
 import { writeView } from "../view/address.ts";
+import { Change } from "../view/change.tsx";
 import { comparedWith } from "../view/comparison.ts";
 import {
   useAddressedView,
@@ -27,7 +28,6 @@ import {
 import { PartialNote } from "../view/partial-note.tsx";
 import { spanUntilNow } from "../view/periods.ts";
 import { comparedLabel, daysLabel } from "../view/spans.ts";
-import { Change } from "../view/tiles.tsx";
 import { ViewHead } from "../view/view-head.tsx";
 import { funnelPath, pathOf } from "./actions.tsx";
 import "../style/funnels.css" with { type: "css" };

@@ -8,10 +8,10 @@ import { figure, locale, t } from "../i18n/index.ts";
 import { isDark } from "../state/theme.ts";
 import type { Interval, Measure } from "./address.ts";
 import type { Part } from "./buckets.ts";
+import { Change } from "./change.tsx";
 import { known, measured } from "./measures.ts";
 import { startsUntil } from "./periods.ts";
 import { partLabel, tickLabel } from "./spans.ts";
-import { Change } from "./tiles.tsx";
 import { VisitorKinds } from "./visitors.tsx";
 
 interface Properties {

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import type { Figures } from "../api/types.ts";
-import { changeOf, t } from "../i18n/index.ts";
+import { t } from "../i18n/index.ts";
 import { later } from "../ui/lazy.tsx";
 import type { Measure } from "./address.ts";
+import { Change } from "./change.tsx";
 import { charted, known, measured, measures } from "./measures.ts";
 import { useViewing } from "./page-state.ts";
 
@@ -83,40 +84,4 @@ function hint(measure: Measure): string {
   if (measure === "visit_duration") return t("measure.visit_duration-title");
   if (measure === "visit_bounce_percentage") return t("measure.visit_bounce_percentage-title");
   return measure === "visits" ? t("measure.visits-title") : "";
-}
-
-interface ChangeProperties {
-  measure: Measure;
-  now: number | null;
-  before: number | null;
-  onOpen?: () => void;
-}
-
-/** How a figure changed since what it is compared with; nothing if that is unknown. */
-export function Change({ measure, now, before, onOpen }: ChangeProperties) {
-  // A change from nothing has no percentage.
-  if (now === null || !before) return null;
-  const fraction = (now - before) / before;
-  const isUp = fraction > 0;
-  const isGood = measure.endsWith("bounce_percentage") ? !isUp : isUp;
-  const isSame = Math.abs(fraction) < 0.005;
-  const tone = isSame ? "" : isGood ? "good" : "bad";
-  const change = changeOf(Math.abs(fraction)).replace(/^\+/, "");
-  const words = isSame ? t("measure.same") : t(isUp ? "measure.more" : "measure.less", { change });
-  const Element = onOpen ? "button" : "span";
-  return (
-    <Element
-      type={onOpen && "button"}
-      aria-haspopup={onOpen && "dialog"}
-      class={`change ${tone}`}
-      title={t("measure.before", { value: measured(measure, before, true) })}
-      onClick={onOpen}
-    >
-      <span aria-hidden="true">
-        {isSame ? "=" : isUp ? "▲" : "▼"}
-        {!isSame && change}
-      </span>
-      <span class="hidden">{words}</span>
-    </Element>
-  );
 }

@@ -15,7 +15,7 @@ import { Menu } from "../ui/menu.tsx";
 import { useShortcuts } from "../ui/shortcuts.ts";
 import { Trouble } from "../ui/trouble.tsx";
 import { Unvisited } from "../ui/unvisited.tsx";
-import { Change } from "../view/tiles.tsx";
+import { Change } from "../view/change.tsx";
 import { VISITS } from "../view/visits.ts";
 import { type Counted, Curve } from "./curve.tsx";
 import "../style/websites.css" with { type: "css" };
