@@ -11,5 +11,5 @@ is the same for each engine:
 - `names.display_names`, `names.order_of_texts`: the names of rows, and their order
 - `rows.page_of_rows`, `rows.make_rows`: the page of rows to return
 
-`embedded` is the engine over the store of one machine.
+`embedded` is the engine over the store of one machine, `clickhouse` that over a cluster.
 """

@@ -74,7 +74,10 @@ GOAL_FIELD: Final = "goal"
 """Filters by the visits that reached a goal, which its id names; there is only the operator eq."""
 
 BOUNCE_FIELD: Final = "visit_bounce"
-"""Filters by visits with one view and no event, and by others; there is only the operator eq."""
+"""Filters by visits with one view and no event after its load, and by others.
+
+There is only the operator eq.
+"""
 TRUTHS: Final = ("true", "false")
 """The values of filters by what is so, or is not."""
 

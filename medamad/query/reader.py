@@ -2,7 +2,8 @@
 
 An engine finds sums by the codes of texts or by bucket. What these mean is decided above it: which
 texts match a filter, names and their order, pages of rows, shares and their rounding.
-`medamad.query.embedded` is the engine over the store of one machine.
+`medamad.query.embedded` is the engine over the store of one machine, `medamad.query.clickhouse`
+that over a cluster.
 """
 
 from collections.abc import Sequence

@@ -162,7 +162,7 @@ class VisitSums:
 
     @property
     def bounces(self) -> NDArray[np.int64]:
-        """Visits with one view and no event."""
+        """Visits with one view and no event after its load."""
         return self._row(BOUNCES)
 
     @property

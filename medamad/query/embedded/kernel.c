@@ -803,7 +803,9 @@ void medamad_count_goals(const int64_t *parts, int64_t part_count, int64_t goal_
     }
 }
 
-/* A bit for each of the 64 rows from one on that is of the visit which begins in another. */
+/* Set bit i of of_visit if the row "from + i" is a view of the visit that begins in the row "begin", and is
+   not after the row "last". The offset of such a row is its distance from the first, and one more. Of the
+   caller, it also uses "numbers", the offsets of the part's "size" rows, and "places", which is 0 to 63. */
 #define OF_VISIT(TYPE, VECTOR)                                                                     \
     do {                                                                                           \
         of_visit = 0;                                                                              \

@@ -183,7 +183,7 @@ def _begins(part: ViewColumns, filter_: ViewFilter) -> RowMask:
 
 
 def _have_bounced(visits: PartVisits) -> NDArray[np.uint8]:
-    """Return 1 for each visit with one view and no event, 0 for others."""
+    """Return 1 for each visit with one view and no event after its load, else 0."""
     bounced: Mask = (visits.of(visits.columns.views) == 1) & ~visits.of(visits.columns.has_event)
     return bounced.view(np.uint8)
 

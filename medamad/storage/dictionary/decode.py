@@ -119,8 +119,9 @@ _CACHED: Final = 64
 class TextCache:
     """What queries have computed from a website's texts: the values that were used last, by key.
 
-    A website only ever gains texts, so that a value is extended instead of discarded. Any thread
-    may use the cache. Nothing may change a value that is in it.
+    As long as the cache is used, the lists of texts only grow, also if entries are deleted, and no
+    code gets another text. So a value is extended instead of discarded. Any thread may use the
+    cache. Nothing may change a value that is in it.
     """
 
     _values: dict[Hashable, Any] = field(factory=dict)
