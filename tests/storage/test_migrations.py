@@ -17,7 +17,7 @@ from support.storage.kill_at_each_step import killed
 
 from medamad.domain.hits import View
 from medamad.domain.websites import Website
-from medamad.storage.backup import no_progress
+from medamad.storage.backup import BackupProgress, no_progress
 from medamad.storage.check import StoreCheck
 from medamad.storage.compaction import job
 from medamad.storage.environment import files
@@ -37,7 +37,10 @@ from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.segments import read, visit_limit
 from medamad.storage.segments.build import encode_segment
+from medamad.storage.segments.counters import Counters, decode_counters, encode_counters
 from medamad.storage.segments.format import (
+    SLOTS,
+    Column,
     encode_column,
     number_of,
     segment_key,
@@ -141,6 +144,38 @@ async def before(
     return rows
 
 
+class Stopped(Exception):
+    """The migration was stopped, as by a kill."""
+
+
+def stop_at(phase: str, place: int = 0) -> BackupProgress:
+    """Return what stops a migration at a place of a phase."""
+
+    def report(what: str, done: int, _total: int) -> None:
+        if what == phase and done >= place:
+            raise Stopped
+
+    return report
+
+
+ON_ITS_WAY = [
+    ("visits end after 24 hours", 1),
+    ("visits become rows", 64),
+    ("visits of merged segments", 1),
+    ("sorted durations", 1),
+]
+"""Where a migration can be stopped: the phases, and a place at which some of each is done."""
+
+
+def findings(folder: Path) -> list[str]:
+    """Return what a check finds."""
+    environment, txn = open_to_read(folder)
+    with txn:
+        found = list(StoreCheck(environment, txn).findings())
+    environment.close()
+    return found
+
+
 async def rows_of(open_store: OpenStore) -> StoredRows:
     """Open the store, and return what it has."""
     store = open_store(sizes=SIZES)
@@ -165,9 +200,9 @@ async def test_visits_are_those_of_hits_sent_to_this_build(
     assert sum(map(int.__ne__, *visit_of)) > 300
     # Nothing changes at the next start, and all that is derived from views is as it would be now.
     assert await rows_of(open_store) == now
+    assert findings(tmp_path / "data") == []
     environment, txn = open_to_read(tmp_path / "data")
     with txn:
-        assert not list(StoreCheck(environment, txn).findings())
         keys = sorted_durations_of(environment, txn)
         assert keys
         assert not any(txn.get(key, db=environment.databases.segments) for key in keys)
@@ -205,6 +240,32 @@ async def test_a_kill_leaves_a_store_that_the_next_start_continues_with(
     expected = stored_rows(whole, whole.websites.all()[0])
     await whole.close()
     assert await rows_of(open_store) == expected
+
+
+@pytest.mark.usefixtures("before")
+@pytest.mark.parametrize(("phase", "place"), ON_ITS_WAY)
+def test_only_damage_is_found_in_a_store_on_its_way(tmp_path: Path, phase: str, place: int) -> None:
+    folder = tmp_path / "data"
+    with pytest.raises(Stopped):
+        migrate_store(folder, MAP_SIZE, stop_at(phase, place))
+    assert is_outdated(folder)
+    assert findings(folder) == []
+    guest = open_as_guest(folder)
+    with guest.lmdb.begin() as txn:
+        columns = {key[-1]: key for key, _ in txn.cursor(db=guest.databases.segments)}
+        slots = next(key for key, _ in txn.cursor(db=guest.databases.counters) if key[-1] == SLOTS)
+        value = txn.get(slots, db=guest.databases.counters)
+    found = decode_counters(slots, memoryview(value), check=True)
+    more = Counters(found.codes, tuple(row + 1 for row in found.sums))
+    changed = columns.keys() & {Column.TIME, Column.VISIT_EVENT, Column.VIEW_ELSEWHERE}
+    with guest.lmdb.begin(write=True) as txn:
+        for column in changed:
+            txn.put(columns[column], b"damaged" * 9, db=guest.databases.segments)
+        txn.put(slots, encode_counters(slots, more), db=guest.databases.counters)
+    guest.close()
+    reasons = [reason for _, reason in (found.split(": ") for found in findings(folder))]
+    assert reasons.count("it does not agree with its views") == 1
+    assert reasons.count("its checksum does not match") == len(changed)
 
 
 @pytest_twisted.ensureDeferred
