@@ -1,7 +1,7 @@
 """A store of an earlier build is brought up to date, whatever happens meanwhile."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from medamad.storage.migrations.headers import sound_headers
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.segments import read, visit_limit
-from medamad.storage.segments.build import encode_segment
+from medamad.storage.segments.build import Put, encode_segment, merged_visit_puts
 from medamad.storage.segments.counters import Counters, decode_counters, encode_counters
 from medamad.storage.segments.format import (
     SLOTS,
@@ -47,6 +47,7 @@ from medamad.storage.segments.format import (
     website_of,
 )
 from medamad.storage.segments.parts import ViewColumns
+from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.visit_columns import MadeVisits, visits_of
 from medamad.storage.store import Store
 from medamad.storage.wal import visits
@@ -281,26 +282,63 @@ async def test_without_room_nothing_is_changed(
 
 
 @pytest.mark.usefixtures("before")
+@pytest.mark.parametrize(("phase", "place"), ON_ITS_WAY)
 def test_the_visits_of_a_segment_are_made_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, place: int
 ) -> None:
     made: list[tuple[int, int]] = []
+    merged: list[bytes] = []
 
     def make(part: ViewColumns) -> MadeVisits:
         made.append(part.sequence_bounds)
         return visits_of(part)
 
+    def merge(members: Sequence[OpenSegment | OpenMergedSegment], key: bytes) -> Iterator[Put]:
+        merged.append(key)
+        return merged_visit_puts(members, key)
+
     monkeypatch.setattr(read, "visits_of", make)
+    monkeypatch.setattr(table_of_visits, "merged_visit_puts", merge)
+    with pytest.raises(Stopped):
+        migrate_store(tmp_path / "data", MAP_SIZE, stop_at(phase, place))
     migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     assert made
     assert len(made) == len(set(made))
+    assert merged
+    assert len(merged) == len(set(merged))
 
 
 @pytest.mark.usefixtures("before")
-def test_without_room_for_all_steps_none_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("written", "phase"),
+    [("_SEGMENT_BYTES", "visits of merged segments"), ("_MERGED_BYTES", "written")],
+)
+def test_a_start_after_a_kill_needs_room_for_the_rest_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, phase: str
 ) -> None:
-    monkeypatch.setattr(table_of_visits, "BYTES_PER_VIEW", 1 << 20)
+    is_begun = False
+
+    def report(what: str, _done: int, _total: int) -> None:
+        nonlocal is_begun
+        is_begun |= what == "visits become rows"
+        if is_begun and what == phase:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        migrate_store(tmp_path / "data", MAP_SIZE, report)
+    assert is_outdated(tmp_path / "data")
+    monkeypatch.setattr(table_of_visits, written, 1 << 20)
+    monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
+    migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
+    assert not is_outdated(tmp_path / "data")
+
+
+@pytest.mark.usefixtures("before")
+@pytest.mark.parametrize("written", ["_SEGMENT_BYTES", "_MERGED_BYTES", "_LAST_BYTES"])
+def test_without_room_for_all_steps_none_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setattr(table_of_visits, written, 1 << 20)
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
     with pytest.raises(StoreError, match="100 MiB of the disk are free, to bring this store up"):
         migrate_store(tmp_path / "data", MAP_SIZE, no_progress)

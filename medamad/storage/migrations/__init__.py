@@ -3,10 +3,10 @@
 A module turns a store of an earlier format into the next, or the one after. It writes in
 transactions of its own, each of which leaves a store of the earlier format that can be read, and
 that the same module can go on with: only the last transaction states the new format. So a kill, or
-a full disk, costs nothing but the time. Hits are taken once all is done.
+a full disk, costs nothing but the time since the last one. Hits are taken once all is done.
 
 Before the first one begins, the disk has to have room for all: without, the build that wrote the
-store can still serve it.
+store can still serve it. A start that goes on with it asks for the rest.
 """
 
 from collections.abc import Mapping
@@ -20,21 +20,20 @@ from medamad.storage.backup import BackupProgress, no_progress
 from medamad.storage.environment.environment import (
     FILE_NAME,
     Environment,
+    Txn,
     open_environment,
     open_to_read,
 )
 from medamad.storage.environment.files import check_room, store_errors
 from medamad.storage.environment.meta import FORMAT, write_format
 from medamad.storage.migrations import sorted_durations, table_of_visits, visits_of_a_day
-from medamad.storage.migrations.headers import has_views, sound_headers
 
 
 class _Step(Protocol):
     """A module that turns a store of the format before into one of its own."""
 
-    @property
-    def BYTES_PER_VIEW(self) -> int:
-        """How much of the disk it takes at most, by the views in segments."""
+    def room_bytes(self, environment: Environment, txn: Txn) -> int:
+        """Return how much of the disk it takes at most, from what it has written so far on."""
 
     def migrate(self, environment: Environment, progress: BackupProgress) -> None:
         """Do it."""
@@ -82,8 +81,9 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
     steps = {number: step for number, step in _STEPS.items() if number > environment.format}
     try:
         if steps:
-            bytes_per_view = sum(step.BYTES_PER_VIEW for step in steps.values())
-            needed = _ROOM_BYTES + bytes_per_view * _views(environment)
+            with environment.lmdb.begin() as txn:
+                room_bytes = sum(step.room_bytes(environment, txn) for step in steps.values())
+            needed = _ROOM_BYTES + room_bytes
             check_room(environment.path.parent, needed, "to bring this store up to date takes")
         for number, step in steps.items():
             _log.info("the store is brought to format {new}", new=number)
@@ -95,10 +95,3 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
         environment.close()
         raise
     return evolve(environment, format=FORMAT)
-
-
-def _views(environment: Environment) -> int:
-    """Return how many views there are in segments."""
-    with environment.lmdb.begin() as txn:
-        headers = [header for _, header in sound_headers(environment, txn)]
-    return sum(header.views for header in headers if has_views(header))

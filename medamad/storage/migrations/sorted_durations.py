@@ -3,14 +3,18 @@
 from typing import Final
 
 from medamad.storage.backup import BackupProgress
-from medamad.storage.environment.environment import Environment
+from medamad.storage.environment.environment import Environment, Txn
 from medamad.storage.environment.meta import write_format
 from medamad.storage.migrations.headers import sound_headers
 from medamad.storage.segments.format import number_of, segment_key, website_of
 
 FORMAT: Final = 14
-BYTES_PER_VIEW: Final = 0
 _COLUMNS: Final = (56, 57)
+
+
+def room_bytes(_environment: Environment, _txn: Txn) -> int:
+    """Return what is to be written: nothing."""
+    return 0
 
 
 def migrate(environment: Environment, progress: BackupProgress) -> None:

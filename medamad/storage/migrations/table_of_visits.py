@@ -25,6 +25,7 @@ from medamad.storage.segments.build import (
 )
 from medamad.storage.segments.format import (
     COUNTER_KINDS,
+    Column,
     Segment,
     SegmentHeader,
     encode_header,
@@ -39,15 +40,31 @@ from medamad.storage.segments.visit_counters import counters_of_visits
 FORMAT: Final = 13
 _AT_ONCE: Final = 64
 """How many segments a transaction writes."""
-BYTES_PER_VIEW: Final = 12
-"""More than the columns and counters take."""
+_SEGMENT_BYTES: Final = 16
+"""More per view than what a segment gets takes, also where there are half a million pages."""
+_MERGED_BYTES: Final = 6
+"""The same of a merged segment."""
+_LAST_BYTES: Final = 2
+"""The same of what the last transaction writes."""
 _EVENT_BYTES: Final = 68
 """The column of format 12 that had a byte for each visit."""
 _NUMBERS: Final = ViewNumber.VISIT_OFFSET.column
 
 
+def room_bytes(environment: Environment, txn: Txn) -> int:
+    """Return what is left to write, at most."""
+    left_bytes = 0
+    for key, header in sound_headers(environment, txn):
+        if header.day is None:
+            segment = Segment(website_of(key), number_of(key), header)
+            added = _MERGED_BYTES if header.members else _SEGMENT_BYTES
+            has_all = _has_all(environment, txn, segment)
+            left_bytes += header.views * (_LAST_BYTES + (0 if has_all else added))
+    return left_bytes
+
+
 def migrate(environment: Environment, progress: BackupProgress) -> None:
-    """Add to all segments what they lack.
+    """Add to all segments what they lack. A transaction adds all that some of them do.
 
     What earlier formats have as well changes in the last transaction.
     """
@@ -91,6 +108,14 @@ def _level(headers: Mapping[bytes, SegmentHeader], key: bytes) -> int:
     return max((1 + _level(headers, each) for each in members if each in headers), default=0)
 
 
+def _has_all(environment: Environment, txn: Txn, segment: Segment) -> bool:
+    """Return whether a run that was ended has added to a segment all that it lacked."""
+    # Format 12 had most of the other columns, too.
+    column = Column.VIEW_ELSEWHERE if segment.header.members else Column.VISIT_EVENT
+    key = segment.key + bytes((column,))
+    return txn.get(key, db=environment.databases.segments) is not None
+
+
 def _add_visits(
     environment: Environment, txn: Txn, segment: Segment, offsets: dict[bytes, bytes]
 ) -> Segment:
@@ -98,12 +123,15 @@ def _add_visits(
 
     Return the segment with its new header.
     """
-    header = segment.header
-    part = open_segment(segment, None, WriterAccess(txn), environment.databases)
+    header = replace(segment.header, had_columns_of_visits=False, has_visits=True)
+    changed = Segment(segment.website, segment.number, header)
+    has_all = _has_all(environment, txn, segment)
+    access = WriterAccess(txn)
+    part = open_segment(changed if has_all else segment, None, access, environment.databases)
     try:
         visits = part.visits()
-        puts = list(visit_puts(visits, segment.key))
-        if header.has_counters:
+        puts = [] if has_all else list(visit_puts(visits, segment.key))
+        if header.has_counters and not has_all:
             puts += (
                 visit_counters_put(kind, counters_of_visits(part, kind), segment.key)
                 for kind in COUNTER_KINDS
@@ -116,11 +144,7 @@ def _add_visits(
         return segment
     _write(environment, txn, segment.key, puts)
     offsets[segment.key + bytes((column,))] = value
-    return Segment(
-        segment.website,
-        segment.number,
-        replace(header, had_columns_of_visits=False, has_visits=True),
-    )
+    return changed
 
 
 def _merge_visits(
@@ -139,7 +163,7 @@ def _merge_visits(
     segment = Segment(
         website, number_of(key), replace(header, has_visits=has_visits), tuple(members)
     )
-    if has_visits:
+    if has_visits and not _has_all(environment, txn, segment):
         access = WriterAccess(txn)
         opened = [open_part(member, None, access, environment.databases) for member in members]
         try:

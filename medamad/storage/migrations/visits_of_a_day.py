@@ -18,7 +18,7 @@ from medamad.storage.backup import BackupProgress
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
 from medamad.storage.errors import Damaged, DamagedSegment
-from medamad.storage.migrations.headers import has_views
+from medamad.storage.migrations.headers import has_views, sound_headers
 from medamad.storage.segments.format import (
     Segment,
     SegmentHeader,
@@ -35,7 +35,7 @@ from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.records import RecordKind, records_of, sound_rows
 from medamad.storage.websites import read_websites
 
-BYTES_PER_VIEW: Final = 4
+_BYTES_PER_VIEW: Final = 4
 _OFFSET: Final = ViewNumber.VISIT_OFFSET
 
 
@@ -45,6 +45,12 @@ class _Put(NamedTuple):
     database: Database
     key: bytes
     value: bytes
+
+
+def room_bytes(environment: Environment, txn: Txn) -> int:
+    """Return what is to be written, at most."""
+    headers = (header for _, header in sound_headers(environment, txn))
+    return _BYTES_PER_VIEW * sum(header.views for header in headers if has_views(header))
 
 
 def migrate(environment: Environment, progress: BackupProgress) -> None:
