@@ -53,7 +53,7 @@ from medamad.storage.store import Store
 from medamad.storage.wal import visits
 
 OpenStore = Callable[..., Store]
-MAP_SIZE = 64 << 20
+MAP_SIZE = 256 << 20
 MINUTES_MS = 60_000
 END_MS = NOW_MS + 60 * HOUR_MS
 
@@ -177,9 +177,17 @@ def findings(folder: Path) -> list[str]:
     return found
 
 
+def format_of(folder: Path) -> int:
+    """Return the format of a store."""
+    environment, txn = open_to_read(folder)
+    txn.abort()
+    environment.close()
+    return environment.format
+
+
 async def rows_of(open_store: OpenStore) -> StoredRows:
     """Open the store, and return what it has."""
-    store = open_store(sizes=SIZES)
+    store = open_store(map_size=MAP_SIZE, sizes=SIZES)
     (website,) = store.websites.all()
     found = stored_rows(store, website)
     await store.close()
@@ -275,7 +283,7 @@ async def test_without_room_nothing_is_changed(
 ) -> None:
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 1 << 20)
     with pytest.raises(StoreError, match="1 MiB of the disk are free, to bring this store up"):
-        open_store(sizes=SIZES)
+        open_store(map_size=MAP_SIZE, sizes=SIZES)
     assert is_outdated(tmp_path / "data")
     monkeypatch.undo()
     assert await rows_of(open_store) != before
@@ -342,10 +350,16 @@ def test_without_room_for_all_steps_none_begins(
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
     with pytest.raises(StoreError, match="100 MiB of the disk are free, to bring this store up"):
         migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
-    environment, txn = open_to_read(tmp_path / "data")
-    txn.abort()
-    environment.close()
-    assert environment.format == 10
+    assert format_of(tmp_path / "data") == 10
+
+
+@pytest.mark.usefixtures("before")
+def test_with_a_map_too_small_for_all_steps_none_begins(tmp_path: Path) -> None:
+    # The file takes more than a MiB, and what is written less.
+    with pytest.raises(StoreError, match=r"store\.map_size allows 65 MiB, and to .* 6\d MiB: ra"):
+        migrate_store(tmp_path / "data", 65 << 20, no_progress)
+    assert format_of(tmp_path / "data") == 10
+    migrate_store(tmp_path / "data", 80 << 20, no_progress)
 
 
 @pytest.mark.usefixtures("before")

@@ -5,8 +5,8 @@ transactions of its own, each of which leaves a store of the earlier format that
 that the same module can go on with: only the last transaction states the new format. So a kill, or
 a full disk, costs nothing but the time since the last one. Hits are taken once all is done.
 
-Before the first one begins, the disk has to have room for all: without, the build that wrote the
-store can still serve it. A start that goes on with it asks for the rest.
+Before the first one begins, the disk and the map have to have room for all: without, the build that
+wrote the store can still serve it. A start that goes on with it asks for the rest.
 """
 
 from collections.abc import Mapping
@@ -26,6 +26,7 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.files import check_room, store_errors
 from medamad.storage.environment.meta import FORMAT, write_format
+from medamad.storage.errors import StoreError
 from medamad.storage.migrations import sorted_durations, table_of_visits, visits_of_a_day
 
 
@@ -47,6 +48,7 @@ _STEPS: Final[Mapping[int, _Step]] = {
 """By the format that each makes, of which the store then has all earlier ones."""
 _ROOM_BYTES: Final = 64 << 20
 """What the transactions take at most besides what they write of views."""
+_WORK: Final = "to bring this store up to date"
 _log: Final = Logger()
 
 
@@ -76,15 +78,14 @@ def migrate_store(directory: Path, map_size: int, progress: BackupProgress) -> N
 def migrate(environment: Environment, progress: BackupProgress = no_progress) -> Environment:
     """Bring an open store up to date, as `migrate_store`; return it, or close it on failure.
 
-    Raises StoreError if the disk has no room for it.
+    Raises StoreError if the disk or `store.map_size` has no room for it.
     """
     steps = {number: step for number, step in _STEPS.items() if number > environment.format}
     try:
         if steps:
             with environment.lmdb.begin() as txn:
                 room_bytes = sum(step.room_bytes(environment, txn) for step in steps.values())
-            needed = _ROOM_BYTES + room_bytes
-            check_room(environment.path.parent, needed, "to bring this store up to date takes")
+            _check_room(environment, _ROOM_BYTES + room_bytes)
         for number, step in steps.items():
             _log.info("the store is brought to format {new}", new=number)
             step.migrate(environment, progress)
@@ -95,3 +96,13 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
         environment.close()
         raise
     return evolve(environment, format=FORMAT)
+
+
+def _check_room(environment: Environment, needed: int) -> None:
+    check_room(environment.path.parent, needed, f"{_WORK} takes")
+    allowed, whole = environment.lmdb.info()["map_size"], environment.file_bytes() + needed
+    if allowed < whole:
+        raise StoreError(
+            f"{environment.path}: store.map_size allows {allowed >> 20} MiB, and {_WORK} takes"
+            f" {-(-whole >> 20)} MiB: raise it"
+        )

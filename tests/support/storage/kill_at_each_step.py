@@ -81,7 +81,7 @@ def main() -> None:
         elif what == "compact":
             compact(directory, progress)
         elif what == "migrate":
-            migrate_store(directory, 64 << 20, progress)
+            migrate_store(directory, 256 << 20, progress)
         else:
             restore(file, directory, progress)
 
