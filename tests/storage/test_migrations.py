@@ -1,5 +1,6 @@
 """A store of an earlier build is brought up to date, whatever happens meanwhile."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,6 +15,8 @@ from support.storage.bulk_loads import load, made
 from support.storage.contents import StoredRows, settled, stored_rows
 from support.storage.hits import DAY_MS, HOUR_MS, NOW_MS, a_view
 from support.storage.kill_at_each_step import killed
+from support.storage.log_lines import logged_warnings
+from twisted.logger import LogLevel
 
 from medamad.domain.hits import View
 from medamad.domain.websites import Website
@@ -360,6 +363,23 @@ def test_with_a_map_too_small_for_all_steps_none_begins(tmp_path: Path) -> None:
         migrate_store(tmp_path / "data", 65 << 20, no_progress)
     assert format_of(tmp_path / "data") == 10
     migrate_store(tmp_path / "data", 80 << 20, no_progress)
+
+
+@pytest.mark.usefixtures("before")
+def test_the_log_says_how_far_a_migration_is(tmp_path: Path) -> None:
+    with logged_warnings(LogLevel.info) as lines:
+        migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
+    shares = {
+        phase: [int(share) for line in lines for share in re.findall(rf"{phase} \((\d+) %", line)]
+        for phase, _ in ON_ITS_WAY
+    }
+    assert [line for line in lines if "%" not in line] == [
+        "bringing the store from format 10 to 14: there is room for the 65 MiB that this may take",
+        *(f"the store has format {number} now" for number in (11, 13, 14)),
+    ]
+    for of_phase in shares.values():
+        assert len({share // 25 for share in of_phase}) == len(of_phase) > 1
+        assert 25 <= of_phase[0] <= of_phase[-1] < 100
 
 
 @pytest.mark.usefixtures("before")

@@ -87,8 +87,7 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
                 room_bytes = sum(step.room_bytes(environment, txn) for step in steps.values())
             _check_room(environment, _ROOM_BYTES + room_bytes)
         for number, step in steps.items():
-            _log.info("the store is brought to format {new}", new=number)
-            step.migrate(environment, progress)
+            step.migrate(environment, _logging(progress))
             with environment.lmdb.begin(write=True) as txn:
                 write_format(txn, environment.databases.meta, number)
             _log.info("the store has format {new} now", new=number)
@@ -106,3 +105,28 @@ def _check_room(environment: Environment, needed: int) -> None:
             f"{environment.path}: store.map_size allows {allowed >> 20} MiB, and {_WORK} takes"
             f" {-(-whole >> 20)} MiB: raise it"
         )
+    _log.info(
+        "bringing the store from format {old} to {new}: there is room for the {mib} MiB"
+        " that this may take",
+        old=environment.format,
+        new=FORMAT,
+        mib=-(-needed >> 20),
+    )
+
+
+def _logging(progress: BackupProgress) -> BackupProgress:
+    """Return what also logs when each further quarter of a phase is done."""
+    logged: set[tuple[str, int]] = set()
+
+    def report(phase: str, done: int, total: int) -> None:
+        progress(phase, done, total)
+        quarters = 4 * done // max(total, 1)
+        if quarters and done < total and (phase, quarters) not in logged:
+            logged.add((phase, quarters))
+            _log.info(
+                "bringing the store up to date: {phase} ({share} %)",
+                phase=phase,
+                share=100 * done // total,
+            )
+
+    return report
