@@ -174,7 +174,7 @@ async def test_a_backup_of_another_format_is_rejected(
         file.truncate(0)
         write_backup(file, note, [])
     with pytest.raises(
-        NoBackup, match=r"this backup has format 99, and medamad .* reads formats up to"
+        NoBackup, match=r"this backup has format 99, and this build of medamad .* formats up to"
     ):
         restore(backup, tmp_path / "again", no_progress)
     assert not (tmp_path / "again").exists()

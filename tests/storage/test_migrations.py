@@ -18,6 +18,7 @@ from support.storage.kill_at_each_step import killed
 from support.storage.log_lines import logged_warnings
 from twisted.logger import LogLevel
 
+from medamad.build import VERSION
 from medamad.domain.hits import View
 from medamad.domain.websites import Website
 from medamad.storage.backup import BackupProgress, no_progress
@@ -32,7 +33,7 @@ from medamad.storage.environment.environment import (
     open_environment,
     open_to_read,
 )
-from medamad.storage.environment.meta import FORMAT, write_format
+from medamad.storage.environment.meta import FORMAT, PROGRAM, with_checksum, write_format
 from medamad.storage.errors import StoreError, WrongFormat
 from medamad.storage.migrations import is_outdated, migrate_store, table_of_visits
 from medamad.storage.migrations.headers import sound_headers
@@ -395,12 +396,28 @@ async def test_a_backup_of_an_earlier_store_is_made_and_restored(
     assert await rows_of(open_store) == now
 
 
-def test_a_later_store_is_refused_with_the_version_that_it_needs(tmp_path: Path) -> None:
-    migrated = tmp_path / "data"
-    open_environment(migrated, MAP_SIZE).close()
-    guest = open_as_guest(migrated)
+@pytest.mark.parametrize(
+    ("program", "needed"),
+    [
+        (b"7.0.1", "medamad 7.0.1"),
+        (VERSION.encode(), f"a later build of medamad {VERSION}"),
+        (None, "the version that wrote it"),
+    ],
+)
+def test_a_later_store_is_refused_with_what_it_needs(
+    tmp_path: Path, program: bytes | None, needed: str
+) -> None:
+    folder = tmp_path / "data"
+    open_environment(folder, MAP_SIZE).close()
+    guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
         write_format(txn, guest.databases.meta, FORMAT + 1)
+        stored = b"damaged" if program is None else with_checksum(PROGRAM, program)
+        txn.put(PROGRAM, stored, db=guest.databases.meta)
     guest.close()
-    with pytest.raises(WrongFormat, match=f"has format {FORMAT + 1}, .* install medamad 1"):
-        open_to_read(migrated)
+    with pytest.raises(WrongFormat) as refused:
+        open_to_read(folder)
+    assert str(refused.value) == (
+        f"{folder / FILE_NAME}: this store has format {FORMAT + 1}, and this build of medamad"
+        f" {VERSION} reads formats up to {FORMAT}: install {needed}, or a later version"
+    )

@@ -88,9 +88,11 @@ def refusal(found: str, program: str) -> str:
         return ""
     if number > FORMAT:
         needed = f"medamad {program}" if program else "the version that wrote it"
+        if program == VERSION:
+            needed = f"a later build of medamad {VERSION}"
         return (
-            f"has format {found}, and medamad {VERSION} reads formats up to {FORMAT}: install"
-            f" {needed} or a later one"
+            f"has format {found}, and this build of medamad {VERSION} reads formats up to {FORMAT}:"
+            f" install {needed}, or a later version"
         )
     return f"has format {found}, and this build reads formats from {FIRST_FORMAT} on. {_BRING_OVER}"
 
