@@ -351,7 +351,7 @@ from medamad.storage.compaction import job, planner
 from medamad.storage.environment import environment, meta
 for module in (meta, environment, migrations):
     module.FORMAT = 12
-migrations._STEPS = {}
+migrations._STEPS = ()
 job.encode_segment = partial(job.encode_segment, with_visits=False)
 startup.start_store.__defaults__ = (planner.Sizes(chunk_views=20), None)
 collectors._MESSAGES = msgspec.msgpack.Decoder(peers.Greeting | peers.PassedHits)

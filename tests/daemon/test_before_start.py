@@ -108,7 +108,7 @@ def wait(environment, progress):
         time.sleep(0.02)
     migrate(environment, progress)
 
-step = migrations._STEPS[11]
+step = migrations._STEPS[0]
 migrate, step.migrate = step.migrate, wait
 sys.exit(cli.main())
 """

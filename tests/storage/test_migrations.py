@@ -164,12 +164,13 @@ def stop_at(phase: str, place: int = 0) -> BackupProgress:
 
 
 ON_ITS_WAY = [
-    ("visits end after 24 hours", 1),
-    ("visits become rows", 64),
-    ("visits of merged segments", 1),
-    ("sorted durations", 1),
+    ("visits end after 24 hours", 1, 10),
+    ("visits become rows", 64, 11),
+    ("visits of merged segments", 1, 11),
+    ("sorted durations", 1, 13),
 ]
-"""Where a migration can be stopped: the phases, and a place at which some of each is done."""
+"""Where a migration can be stopped: the phases, a place at which some of each is done, and the
+format that the store has then."""
 
 
 def findings(folder: Path) -> list[str]:
@@ -256,12 +257,15 @@ async def test_a_kill_leaves_a_store_that_the_next_start_continues_with(
 
 
 @pytest.mark.usefixtures("before")
-@pytest.mark.parametrize(("phase", "place"), ON_ITS_WAY)
-def test_only_damage_is_found_in_a_store_on_its_way(tmp_path: Path, phase: str, place: int) -> None:
+@pytest.mark.parametrize(("phase", "place", "number"), ON_ITS_WAY)
+def test_only_damage_is_found_in_a_store_on_its_way(
+    tmp_path: Path, phase: str, place: int, number: int
+) -> None:
     folder = tmp_path / "data"
     with pytest.raises(Stopped):
         migrate_store(folder, MAP_SIZE, stop_at(phase, place))
     assert is_outdated(folder)
+    assert format_of(folder) == number
     assert findings(folder) == []
     guest = open_as_guest(folder)
     with guest.lmdb.begin() as txn:
@@ -294,9 +298,9 @@ async def test_without_room_nothing_is_changed(
 
 
 @pytest.mark.usefixtures("before")
-@pytest.mark.parametrize(("phase", "place"), ON_ITS_WAY)
+@pytest.mark.parametrize(("phase", "place", "number"), ON_ITS_WAY)
 def test_the_visits_of_a_segment_are_made_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, place: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, place: int, number: int
 ) -> None:
     made: list[tuple[int, int]] = []
     merged: list[bytes] = []
@@ -313,6 +317,7 @@ def test_the_visits_of_a_segment_are_made_once(
     monkeypatch.setattr(table_of_visits, "merged_visit_puts", merge)
     with pytest.raises(Stopped):
         migrate_store(tmp_path / "data", MAP_SIZE, stop_at(phase, place))
+    assert format_of(tmp_path / "data") == number
     migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     assert made
     assert len(made) == len(set(made))
@@ -372,7 +377,7 @@ def test_the_log_says_how_far_a_migration_is(tmp_path: Path) -> None:
         migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     shares = {
         phase: [int(share) for line in lines for share in re.findall(rf"{phase} \((\d+) %", line)]
-        for phase, _ in ON_ITS_WAY
+        for phase, _, _ in ON_ITS_WAY
     }
     assert [line for line in lines if "%" not in line] == [
         "bringing the store from format 10 to 14: there is room for the 65 MiB that this may take",

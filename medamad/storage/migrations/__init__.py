@@ -9,7 +9,7 @@ Before the first one begins, the disk and the map have to have room for all: wit
 wrote the store can still serve it. A start that goes on with it asks for the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -25,7 +25,7 @@ from medamad.storage.environment.environment import (
     open_to_read,
 )
 from medamad.storage.environment.files import check_room, store_errors
-from medamad.storage.environment.meta import FORMAT, write_format
+from medamad.storage.environment.meta import FORMAT
 from medamad.storage.errors import StoreError
 from medamad.storage.migrations import sorted_durations, table_of_visits, visits_of_a_day
 
@@ -33,19 +33,23 @@ from medamad.storage.migrations import sorted_durations, table_of_visits, visits
 class _Step(Protocol):
     """A module that turns a store of the format before into one of its own."""
 
+    @property
+    def FORMAT(self) -> int:
+        """The format that it makes, of the one that the step before makes or a later one."""
+
     def room_bytes(self, environment: Environment, txn: Txn) -> int:
         """Return how much of the disk it takes at most, from what it has written so far on."""
 
     def migrate(self, environment: Environment, progress: BackupProgress) -> None:
-        """Do it."""
+        """Turn the store into one of its format; go on where a run that was ended has stopped.
+
+        Its last transaction states the format, as nothing else it writes may count before.
+        `progress` is called before each piece of work; what it raises ends the run.
+        """
 
 
-_STEPS: Final[Mapping[int, _Step]] = {
-    11: visits_of_a_day,
-    13: table_of_visits,
-    14: sorted_durations,
-}
-"""By the format that each makes, of which the store then has all earlier ones."""
+_STEPS: Final[Sequence[_Step]] = (visits_of_a_day, table_of_visits, sorted_durations)
+"""In the order of their formats."""
 _ROOM_BYTES: Final = 64 << 20
 """What the transactions take at most besides what they write of views."""
 _WORK: Final = "to bring this store up to date"
@@ -80,17 +84,15 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
 
     Raises StoreError if the disk or `store.map_size` has no room for it.
     """
-    steps = {number: step for number, step in _STEPS.items() if number > environment.format}
+    steps = [step for step in _STEPS if environment.format < step.FORMAT]
     try:
         if steps:
             with environment.lmdb.begin() as txn:
-                room_bytes = sum(step.room_bytes(environment, txn) for step in steps.values())
+                room_bytes = sum(step.room_bytes(environment, txn) for step in steps)
             _check_room(environment, _ROOM_BYTES + room_bytes)
-        for number, step in steps.items():
+        for step in steps:
             step.migrate(environment, _logging(progress))
-            with environment.lmdb.begin(write=True) as txn:
-                write_format(txn, environment.databases.meta, number)
-            _log.info("the store has format {new} now", new=number)
+            _log.info("the store has format {new} now", new=step.FORMAT)
     except BaseException:
         environment.close()
         raise

@@ -17,6 +17,7 @@ from medamad.domain.dimensions import ViewNumber
 from medamad.storage.backup import BackupProgress
 from medamad.storage.environment.access import WriterAccess
 from medamad.storage.environment.environment import Database, Environment, Txn
+from medamad.storage.environment.meta import write_format
 from medamad.storage.errors import Damaged, DamagedSegment
 from medamad.storage.migrations.headers import has_views, sound_headers
 from medamad.storage.segments.format import (
@@ -35,6 +36,7 @@ from medamad.storage.wal.log import wal_records
 from medamad.storage.wal.records import RecordKind, records_of, sound_rows
 from medamad.storage.websites import read_websites
 
+FORMAT: Final = 11
 _BYTES_PER_VIEW: Final = 4
 _OFFSET: Final = ViewNumber.VISIT_OFFSET
 
@@ -60,6 +62,7 @@ def migrate(environment: Environment, progress: BackupProgress) -> None:
     with environment.lmdb.begin(write=True) as txn:
         for put in puts:
             txn.put(put.key, put.value, db=put.database)
+        write_format(txn, environment.databases.meta, FORMAT)
         progress("written", len(puts), len(puts))
 
 
