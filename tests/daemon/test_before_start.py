@@ -1,21 +1,25 @@
 """What a start does with the whole store before it opens it."""
 
 import errno
+import socket
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_twisted
 from support.daemon import Client, finished, running, until
 
-from medamad.daemon.before_start import StoreWork, compact_if_asked
+from medamad.daemon.before_start import StoreWork, bring_up_to_date, compact_if_asked
 from medamad.daemon.systemd import Supervisor
 from medamad.storage.compact import Compacted, ask_to_compact, compaction_asked
 from medamad.storage.environment.environment import FILE_NAME, open_environment
 from medamad.storage.errors import DamagedStore
+from medamad.storage.migrations import is_outdated
 
 PAGES = 300
 FORMATS: Final = Path(__file__).parents[1] / "formats"
@@ -97,14 +101,24 @@ async def test_a_damaged_store_is_not_served(folder: Path) -> None:
     assert compaction_asked(folder) == ""
 
 
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """Return the folder of a store of an earlier build."""
+    with tarfile.open(FORMATS / "10.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "store"
+
+
 SLOWLY: Final = """
 import sys, time
 from medamad import cli
 from medamad.storage import migrations
 
+steps = int(sys.argv.pop())
+
 def wait(environment, progress):
-    for place in range(100):
-        progress("waiting", place, 100)
+    for place in range(steps):
+        progress("waiting", place, steps)
         time.sleep(0.02)
     migrate(environment, progress)
 
@@ -114,16 +128,46 @@ sys.exit(cli.main())
 """
 
 
-def test_the_status_says_how_far_the_store_is_up_to_date(tmp_path: Path) -> None:
-    with tarfile.open(FORMATS / "10.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    data = tmp_path / "store"
+@contextmanager
+def slowly_updated(data: Path, steps: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a daemon, whose first migration takes some steps before it begins."""
     command = [sys.executable, "-c", SLOWLY, "run", "--data", str(data)]
-    listen = ["--listen", "tcp:0:interface=127.0.0.1"]
+    listen = ["--listen", "tcp:0:interface=127.0.0.1", str(steps)]
     with subprocess.Popen([*command, *listen], stderr=subprocess.DEVNULL) as daemon:
         try:
             said = "no hits are accepted: Bringing the store up to date: waiting ("
             until(lambda: said in finished("status", data).stdout)
-            until(lambda: "websites     2," in finished("status", data).stdout)
+            yield daemon
         finally:
             daemon.terminate()
+
+
+def test_the_status_says_how_far_the_store_is_up_to_date(earlier: Path) -> None:
+    with slowly_updated(earlier, 100):
+        until(lambda: "websites     2," in finished("status", earlier).stdout)
+    assert not is_outdated(earlier)
+
+
+def test_a_daemon_that_is_stopped_ends_the_migration(earlier: Path) -> None:
+    with slowly_updated(earlier, 3_000) as daemon:
+        daemon.terminate()
+        assert daemon.wait(timeout=20) == 0
+    assert is_outdated(earlier)
+
+
+@pytest_twisted.ensureDeferred
+async def test_systemd_waits_for_a_migration_and_says_how_far_it_is(
+    earlier: Path, tmp_path: Path
+) -> None:
+    async def at_once(work: Callable[[], Any]) -> Any:
+        return work()
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.setblocking(False)
+        work = StoreWork(Supervisor(str(tmp_path / "notify")))
+        await bring_up_to_date(earlier, 256 << 20, at_once, work)
+        first = "STATUS=Bringing the store up to date: visits end after 24 hours (0 %)"
+        assert systemd.recv(200).decode().split("\n") == [first, "EXTEND_TIMEOUT_USEC=600000000"]
+        assert systemd.recv(200) == b"STATUS="
+    assert not is_outdated(earlier)
