@@ -144,7 +144,7 @@ def slowly_updated(data: Path, steps: int) -> Iterator["subprocess.Popen[bytes]"
 
 def test_the_status_says_how_far_the_store_is_up_to_date(earlier: Path) -> None:
     with slowly_updated(earlier, 100):
-        until(lambda: "websites     2," in finished("status", earlier).stdout)
+        until(lambda: "websites     4," in finished("status", earlier).stdout)
     assert not is_outdated(earlier)
 
 
