@@ -28,8 +28,8 @@ from medamad.query.embedded.loops import (
     ViewsInVisits,
     VisitsToSum,
     address_of,
-    pack_columns,
-    pack_numbers,
+    fields_of,
+    pack,
 )
 from medamad.query.embedded.quantiles import WINDOWS, NearDurations
 from medamad.query.sums import Quartiles
@@ -154,7 +154,7 @@ class Loops:
 
     def match(self, columns: Sequence[Integers], tables: Sequence[CodeTable]) -> RowMask:
         """Return the rows of a part in which each of some columns has a code that its table has."""
-        packed = pack_columns(*columns)
+        packed = pack(*fields_of(*columns))
         mask = RowMask.of_none(len(columns[0]))
         filters = _packed(tables)
         self._library.medamad_match(packed, filters, len(tables), mask.size, mask.bits)
@@ -214,26 +214,26 @@ class Loops:
         unknown or before the part, and for rows that the part does not have.
         """
         first_rows = np.empty(len(rows), np.intp)
-        packed = pack_columns(offsets)
+        packed = pack(*fields_of(offsets))
         self._library.medamad_first_rows(packed, len(offsets), rows, len(rows), first_rows)
         return first_rows
 
     def begins_with(self, offsets: Integers, views: PartViews) -> RowMask:
         """Return the rows in which visits of a part begin that have any of some views."""
-        mask, packed = RowMask.of_none(len(offsets)), pack_columns(offsets)
+        mask, packed = RowMask.of_none(len(offsets)), pack(*fields_of(offsets))
         self._library.medamad_begins_with(views.packed, packed, mask.size, mask.bits)
         return mask
 
     def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
         """Return the visits of a part that begin in the rows of a mask, as all of these do."""
         index, begins = np.empty((2, chosen.count), np.intp)
-        packed = pack_columns(offsets)
+        packed = pack(*fields_of(offsets))
         self._library.medamad_visits_at(packed, chosen.size, chosen.bits, index, begins)
         return ChosenVisits(index, begins)
 
     def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
         """Return which views of a part belong to the visits that begin in the rows of a mask."""
-        mask, packed = RowMask.of_none(len(offsets)), pack_columns(offsets)
+        mask, packed = RowMask.of_none(len(offsets)), pack(*fields_of(offsets))
         self._library.medamad_mask_visits(packed, mask.size, chosen.bits, mask.bits)
         return mask
 
@@ -281,7 +281,7 @@ class Loops:
         self, properties: Integers, rows: Integers, table: CodeTable, mask: RowMask
     ) -> None:
         """Add the rows of views that have an event with a matching property to a mask."""
-        packed = pack_columns(properties, rows)
+        packed = pack(*fields_of(properties, rows))
         size = len(properties)
         self._library.medamad_mark_views(packed, size, table.packed, mask.bits, mask.size)
 
@@ -381,7 +381,7 @@ class Loops:
         """
         size = len(some.counts)
         packed = [
-            pack_numbers(*map(address_of, (each.duration_ms, each.begins, each.ends, each.counts)))
+            pack(*map(address_of, (each.duration_ms, each.begins, each.ends, each.counts)))
             for each in (some, others)
         ]
         low_ms, high_ms = np.zeros((2, WINDOWS * size), np.int64)

@@ -1,7 +1,7 @@
 """What the inner loops of queries take and return."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from struct import Struct
 from typing import Any, Final, Self, TypeAlias
@@ -30,28 +30,26 @@ def address_of(column: NDArray[Any]) -> int:
     return address
 
 
-_NUMBERS: Final = tuple(Struct(f"{count}q") for count in range(8))
+_struct_of: Final = cache(lambda count: Struct(f"{count}q"))
 
 
-def pack_numbers(*numbers: int) -> bytes:
-    """Return fields of a structure of kernel.c, in its order: addresses and other numbers."""
-    return _NUMBERS[len(numbers)].pack(*numbers)
+def pack(*fields: int) -> bytes:
+    """Return fields of a structure of kernel.c, in its order."""
+    packed: bytes = _struct_of(len(fields)).pack(*fields)
+    return packed
 
 
-_NO_COLUMN: Final = pack_numbers(0, 0)
-
-
-def pack_columns(*columns: NDArray[Any] | None) -> bytes:
-    """Return each `column` of kernel.c: its address and the width of its numbers."""
-    return b"".join(map(_pack_column, columns))
-
-
-def _pack_column(column: NDArray[Any] | None) -> bytes:
-    if column is None:
-        return _NO_COLUMN
-    if column.strides == (0,):
-        return pack_numbers(address_of(column[:1]), 0)
-    return pack_numbers(address_of(column), column.itemsize)
+def fields_of(*columns: NDArray[Any] | None) -> list[int]:
+    """Return the fields of each `column` of kernel.c: its address and the width of its numbers."""
+    fields: list[int] = []
+    for column in columns:
+        if column is None:
+            fields += (0, 0)
+        elif column.strides == (0,):
+            fields += (address_of(column[:1]), 0)
+        else:
+            fields += (address_of(column), column.itemsize)
+    return fields
 
 
 @frozen(eq=False)
@@ -83,7 +81,7 @@ class CodeTable:
         count = -1 if self._few is None else len(few)
         padding = (0,) * (_FEW - len(few))
         size = len(self._entries) - 1
-        return pack_numbers(address_of(self._entries), size, count, *few, *padding)
+        return pack(address_of(self._entries), size, count, *few, *padding)
 
 
 FIRST_OF_VISIT: Final = CodeTable(np.array([False, True]))
@@ -210,8 +208,8 @@ class PartViews:
     def packed(self) -> bytes:
         """The `views` of kernel.c."""
         mask = 0 if self.mask is None else self.mask.address
-        columns = pack_columns(self.numbers, self.flags, self.duration_ms)
-        return pack_numbers(self.begin, self.end, mask) + columns
+        columns = fields_of(self.numbers, self.flags, self.duration_ms)
+        return pack(self.begin, self.end, mask, *columns)
 
 
 def same_number(number: int) -> NDArray[np.uint32]:
@@ -256,8 +254,8 @@ class OwnEvents:
     def packed(self) -> bytes:
         """The `events` of kernel.c."""
         begins, matching = self.begins.address, self.matching.address
-        columns = pack_columns(self.properties, self.views)
-        return columns + pack_numbers(len(self), begins, matching, self.matching.size)
+        columns = fields_of(self.properties, self.views)
+        return pack(*columns, len(self), begins, matching, self.matching.size)
 
 
 @frozen(eq=False)
@@ -295,8 +293,8 @@ class VisitsToSum:
     def packed(self) -> bytes:
         """The `visits` of kernel.c."""
         chosen = 0 if self.chosen is None else self.chosen.address
-        columns = pack_columns(self.offsets, self.codes, self.spans, *self.added)
-        return pack_numbers(len(self), chosen) + columns
+        columns = fields_of(self.offsets, self.codes, self.spans, *self.added)
+        return pack(len(self), chosen, *columns)
 
 
 @frozen(eq=False)
@@ -318,10 +316,10 @@ class GoalsInVisits:
     @property
     def packed(self) -> bytes:
         """The `reached` of kernel.c."""
-        packed = pack_numbers(len(self), self.chosen.address) + pack_columns(self.offsets)
+        packed = pack(len(self), self.chosen.address, *fields_of(self.offsets))
         for place, rows in enumerate(self.rows):
             moments = 0 if self.moments is None else address_of(self.moments[place])
-            packed += pack_numbers(address_of(rows), moments, len(rows))
+            packed += pack(address_of(rows), moments, len(rows))
         return packed
 
 
@@ -345,9 +343,9 @@ class ViewsInVisits:
     @property
     def packed(self) -> bytes:
         """The `beside` of kernel.c."""
-        packed = pack_numbers(len(self), self.chosen.address)
-        packed += pack_columns(self.offsets, self.codes, self.spans)
-        return packed + pack_numbers(len(self.spans)) + self.views.packed
+        columns = fields_of(self.offsets, self.codes, self.spans)
+        packed = pack(len(self), self.chosen.address, *columns, len(self.spans))
+        return packed + self.views.packed
 
 
 Batch: TypeAlias = Sequence[PartViews]
