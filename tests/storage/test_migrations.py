@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import pytest_twisted
 from attrs import evolve
+from msgspec.structs import replace
 from support.storage.backups import SIZES
 from support.storage.bulk_loads import load, made
 from support.storage.contents import StoredRows, settled, stored_rows
@@ -35,17 +36,28 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.meta import FORMAT, PROGRAM, with_checksum, write_format
 from medamad.storage.errors import StoreError, WrongFormat
-from medamad.storage.migrations import is_outdated, migrate_store, table_of_visits
-from medamad.storage.migrations.headers import sound_headers
+from medamad.storage.migrations import (
+    is_outdated,
+    migrate_store,
+    sorted_durations,
+    table_of_visits,
+    visits_of_a_day,
+)
+from medamad.storage.migrations.headers import has_views, sound_headers
 from medamad.storage.offline import make_backup
 from medamad.storage.restore import restore
 from medamad.storage.segments import read, visit_limit
 from medamad.storage.segments.build import Put, encode_segment, merged_visit_puts
 from medamad.storage.segments.counters import Counters, decode_counters, encode_counters
 from medamad.storage.segments.format import (
+    OF_VISITS,
     SLOTS,
     Column,
+    Day,
+    SegmentHeader,
     encode_column,
+    encode_header,
+    header_key,
     number_of,
     segment_key,
     website_of,
@@ -325,6 +337,122 @@ def test_the_visits_of_a_segment_are_made_once(
     assert len(merged) == len(set(merged))
 
 
+def contents(folder: Path) -> dict[tuple[str, bytes], bytes]:
+    """Return the entries of a store's segments, and of what names them."""
+    environment, txn = open_to_read(folder)
+    with txn:
+        found = {
+            (name, bytes(key)): bytes(value)
+            for name in ("meta", "headers", "segments", "counters")
+            for key, value in txn.cursor(db=getattr(environment.databases, name))
+        }
+    environment.close()
+    return found
+
+
+def headers_of(folder: Path) -> dict[int, SegmentHeader]:
+    """Return the sound headers by number."""
+    environment, txn = open_to_read(folder)
+    with txn:
+        found = {number_of(key): header for key, header in sound_headers(environment, txn)}
+    environment.close()
+    return found
+
+
+@pytest.mark.usefixtures("before")
+def test_a_store_has_all_that_its_format_says_until_it_has_another(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with pytest.raises(Stopped):
+        migrate_store(folder, MAP_SIZE, stop_at("visits become rows"))
+    before = contents(folder)
+    with pytest.raises(Stopped):
+        migrate_store(folder, MAP_SIZE, stop_at("written"))
+    now = contents(folder)
+    assert before.items() <= now.items()
+    assert len(before) < len(now)
+
+
+@pytest.mark.usefixtures("before")
+@pytest.mark.parametrize(
+    ("phase", "what", "kind"),
+    [
+        ("visits end after 24 hours", "header", None),
+        ("visits end after 24 hours", "column", Column.TIME),
+        ("visits become rows", "header", None),
+        ("visits become rows", "column", Column.TIME),
+        ("visits of merged segments", "counter", OF_VISITS),
+    ],
+)
+def test_what_is_damaged_is_left_as_it_is(
+    tmp_path: Path, phase: str, what: str, kind: int | None
+) -> None:
+    folder = tmp_path / "data"
+    with pytest.raises(Stopped):
+        migrate_store(folder, MAP_SIZE, stop_at(phase))
+    headers = headers_of(folder)
+    above = {member: number for number in headers for member in headers[number].members}
+    damaged = next(
+        number for number in above if above[number] in above and not headers[number].members
+    )
+    over, place = set[int](), damaged
+    while place := above.get(place, 0):
+        over.add(place)
+    key = segment_key(1, headers[damaged], damaged)
+    guest = open_as_guest(folder)
+    databases = guest.databases
+    with guest.lmdb.begin(write=True) as txn:
+        if kind is None:
+            txn.put(header_key(1, damaged), b"damaged", db=databases.headers)
+        else:
+            database = databases.segments if what == "column" else databases.counters
+            txn.put(key + bytes((kind,)), b"damaged", db=database)
+    guest.close()
+    before = contents(folder)
+
+    migrate_store(folder, MAP_SIZE, no_progress)
+    now = contents(folder)
+    # The visits of the segment were there before its counters of them were damaged.
+    left = set[int]() if what == "counter" else {damaged}
+    for (name, stored), value in before.items():
+        if left and stored.startswith((key, header_key(1, damaged))):
+            assert now[name, stored] == value
+    assert {stored[-1] for _, stored in before.keys() - now.keys()} == {56, 57}
+    with_visits = {number for number, header in headers_of(folder).items() if header.has_visits}
+    assert with_visits == headers.keys() - over - left
+    assert [re.sub(r" [0-9a-f]{8,}", "", found) for found in findings(folder)] == (
+        [
+            "website 1, header: its checksum does not match",
+            f"website 1, segment {above[damaged]}: its member {damaged} is missing",
+            "website 1, segments: they belong to no segment",
+            "website 1, counters: they belong to no segment",
+        ]
+        if kind is None
+        else [f"website 1, segment {damaged}, {what} {int(kind)}: it is cut short"]
+    )
+
+
+@pytest.mark.usefixtures("before")
+def test_columns_of_visits_of_format_12_are_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with pytest.raises(Stopped):
+        migrate_store(folder, MAP_SIZE, stop_at("visits become rows"))
+    guest = open_as_guest(folder)
+    with guest.lmdb.begin(write=True) as txn:
+        for key, header in [each for each in sound_headers(guest, txn) if has_views(each[1])]:
+            had = replace(header, had_columns_of_visits=True)
+            txn.put(key, encode_header(key, had), db=guest.databases.headers)
+            for column in (Column.VISIT_DURATION, 68):
+                of_visits = segment_key(1, header, number_of(key)) + bytes((column,))
+                value = encode_column(of_visits, np.arange(9, dtype=np.uint32))
+                txn.put(of_visits, value, db=guest.databases.segments)
+        write_format(txn, guest.databases.meta, 12)
+    guest.close()
+    assert findings(folder) == []
+    migrate_store(folder, MAP_SIZE, no_progress)
+    assert findings(folder) == []
+    assert all(header.has_visits for header in headers_of(folder).values())
+
+
 @pytest.mark.usefixtures("before")
 @pytest.mark.parametrize(
     ("written", "phase"),
@@ -360,6 +488,34 @@ def test_without_room_for_all_steps_none_begins(
     with pytest.raises(StoreError, match="100 MiB of the disk are free, to bring this store up"):
         migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     assert format_of(tmp_path / "data") == 10
+
+
+@pytest.mark.usefixtures("before")
+def test_the_room_is_that_of_all_steps_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (visits_of_a_day, table_of_visits, sorted_durations):
+        monkeypatch.setattr(step, "room_bytes", lambda *_: 20 << 20)
+    monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
+    with pytest.raises(StoreError, match="to bring this store up to date takes 124 MiB"):
+        migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
+    monkeypatch.setattr(files, "free_bytes", lambda _folder: 124 << 20)
+    migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
+
+
+@pytest.mark.usefixtures("before")
+def test_days_whose_views_are_gone_take_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = Day(1, (0, 1), (), has_durations=False, visits=None)
+    rollup = replace(headers_of(tmp_path / "data")[1], views=1 << 40, day=day)
+    key = header_key(1, 9_999)
+    guest = open_as_guest(tmp_path / "data")
+    with guest.lmdb.begin(write=True) as txn:
+        txn.put(key, encode_header(key, rollup), db=guest.databases.headers)
+    guest.close()
+    monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
+    migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
 
 
 @pytest.mark.usefixtures("before")

@@ -79,10 +79,8 @@ def migrate(environment: Environment, progress: BackupProgress) -> None:
             for key in leaves[begin : begin + _AT_ONCE]:
                 segment = Segment(website_of(key), number_of(key), headers[key])
                 known[_place(key)] = _add_visits(environment, txn, segment, offsets)
-    merged = sorted(
-        (key for key, header in headers.items() if header.members),
-        key=lambda key: _level(headers, key),
-    )
+    # In the order of their numbers, of which those of members are smaller.
+    merged = [key for key, header in headers.items() if header.members]
     for place, key in enumerate(merged):
         progress("visits of merged segments", place, len(merged))
         with environment.lmdb.begin(write=True) as txn:
@@ -101,11 +99,6 @@ def migrate(environment: Environment, progress: BackupProgress) -> None:
 
 def _place(key: bytes) -> tuple[int, int]:
     return website_of(key), number_of(key)
-
-
-def _level(headers: Mapping[bytes, SegmentHeader], key: bytes) -> int:
-    members = (header_key(website_of(key), number) for number in headers[key].members)
-    return max((1 + _level(headers, each) for each in members if each in headers), default=0)
 
 
 def _has_all(environment: Environment, txn: Txn, segment: Segment) -> bool:
