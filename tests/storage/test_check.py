@@ -28,7 +28,13 @@ from medamad.storage.environment.environment import (
 )
 from medamad.storage.environment.meta import with_checksum
 from medamad.storage.segments.counters import Counters, decode_counters, encode_counters, merge
-from medamad.storage.segments.format import Segment, decode_header, header_key, number_of
+from medamad.storage.segments.format import (
+    Segment,
+    decode_header,
+    encode_column,
+    header_key,
+    number_of,
+)
 from medamad.storage.segments.rollup import encode_rollup, open_rollup
 from medamad.storage.settings import Keep, Retention
 from medamad.storage.store import Store
@@ -190,6 +196,16 @@ def test_counters_that_disagree_with_the_views_are_found(folder: Path) -> None:
     edit(folder, "counters", count_one_more)
     found = findings(folder)
     assert any(each.endswith("counter 1: it does not agree with its views") for each in found)
+
+
+def test_a_column_that_no_segment_has_is_found(folder: Path) -> None:
+    def add(txn: Any, database: Any, keys: list[bytes]) -> None:
+        column = keys[-1][:-1] + b"\x44"
+        txn.put(column, encode_column(column, np.arange(9)), db=database)
+
+    edit(folder, "segments", add)
+    (found,) = findings(folder)
+    assert found.endswith(", column 68: it does not agree with its views")
 
 
 def test_orphaned_entries_are_found(folder: Path) -> None:
