@@ -109,16 +109,17 @@ def earlier(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-SLOWLY: Final = """
+HELD: Final = """
 import sys, time
+from pathlib import Path
 from medamad import cli
 from medamad.storage import migrations
 
-steps = int(sys.argv.pop())
+until = Path(sys.argv.pop())
 
 def wait(environment, progress):
-    for place in range(steps):
-        progress("waiting", place, steps)
+    while not until.exists():
+        progress("waiting", 1, 2)
         time.sleep(0.02)
     migrate(environment, progress)
 
@@ -129,29 +130,33 @@ sys.exit(cli.main())
 
 
 @contextmanager
-def slowly_updated(data: Path, steps: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a daemon, whose first migration takes some steps before it begins."""
-    command = [sys.executable, "-c", SLOWLY, "run", "--data", str(data)]
-    listen = ["--listen", "tcp:0:interface=127.0.0.1", str(steps)]
+def held(data: Path, until_there: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a daemon, whose first migration waits until a file is there."""
+    command = [sys.executable, "-c", HELD, "run", "--data", str(data)]
+    listen = ["--listen", "tcp:0:interface=127.0.0.1", str(until_there)]
     with subprocess.Popen([*command, *listen], stderr=subprocess.DEVNULL) as daemon:
         try:
-            said = "no hits are accepted: Bringing the store up to date: waiting ("
+            said = "no hits are accepted: Bringing the store up to date: waiting (50 %)"
             until(lambda: said in finished("status", data).stdout)
             yield daemon
         finally:
             daemon.terminate()
 
 
-def test_the_status_says_how_far_the_store_is_up_to_date(earlier: Path) -> None:
-    with slowly_updated(earlier, 100):
+def test_the_status_says_how_far_the_store_is_up_to_date(earlier: Path, tmp_path: Path) -> None:
+    with held(earlier, tmp_path / "go on"):
+        (tmp_path / "go on").touch()
         until(lambda: "websites     4," in finished("status", earlier).stdout)
     assert not is_outdated(earlier)
 
 
-def test_a_daemon_that_is_stopped_ends_the_migration(earlier: Path) -> None:
-    with slowly_updated(earlier, 3_000) as daemon:
+def test_a_daemon_that_is_stopped_ends_the_migration(earlier: Path, tmp_path: Path) -> None:
+    with held(earlier, tmp_path / "never") as daemon:
         daemon.terminate()
-        assert daemon.wait(timeout=20) == 0
+        try:
+            assert daemon.wait(timeout=60) == 0
+        finally:
+            daemon.kill()
     assert is_outdated(earlier)
 
 
