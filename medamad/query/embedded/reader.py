@@ -20,7 +20,7 @@ from medamad.query.embedded.properties import count_properties
 from medamad.query.embedded.rollups import with_single_durations
 from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import select
-from medamad.query.embedded.series import series_of, total_of
+from medamad.query.embedded.series import EVER, series_of
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
     gaps_without_beginning,
@@ -94,7 +94,7 @@ class EmbeddedSelected(Selected):
         return tally(self.selection, dimension, with_durations=with_durations)
 
     def series(self, buckets: Buckets | None) -> Series:
-        return total_of(self.selection) if buckets is None else series_of(self.selection, buckets)
+        return series_of(self.selection, EVER if buckets is None else buckets)
 
     def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         size = len(self.selection.snapshot.texts(Dimension.PATH))

@@ -29,30 +29,13 @@ EVER: Final = Buckets(np.array([-(1 << 62), 1 << 62]), [""])
 """One bucket, that of all times."""
 
 
-def total_of(selection: Selection) -> Series:
-    """Return the sums and the median of all selected views, as those of one bucket."""
-    selection.cancellation.check()
-    rollups = list(selected_rollups(selection))
-    gaps = Gaps(gap for rollup in rollups for gap in rollup.gaps)
-    return _series(selection, EVER, [(0, rollup) for rollup in rollups], gaps)
-
-
 def series_of(selection: Selection, buckets: Buckets) -> Series:
     """Return the sums and the medians of the selected views by bucket.
 
     Every selected view must be in a bucket. A rollup whose day is in several buckets is a gap.
     """
+    selection.cancellation.check()
     rollups, gaps = _rollups_by_bucket(selection, buckets)
-    return _series(selection, buckets, rollups, gaps)
-
-
-def _series(
-    selection: Selection,
-    buckets: Buckets,
-    rollups: Sequence[tuple[int, SelectedRollup]],
-    gaps: Gaps,
-) -> Series:
-    """Return the series of selected views, and of rollups by bucket."""
     if not selection.filter.matches_all_included:
         return _filtered(selection, buckets, rollups, gaps)
     size = len(buckets.dates)
@@ -108,15 +91,14 @@ def _rollups_by_bucket(
     selection: Selection, buckets: Buckets
 ) -> tuple[list[tuple[int, SelectedRollup]], Gaps]:
     """Return the rollups whose day is in one bucket, with its number, and the gaps."""
+    found = list(selected_rollups(selection))
+    bounds_ms = np.array([each.time_bounds for each in found], np.int64).reshape(-1, 2)
     rollups: list[tuple[int, SelectedRollup]] = []
     gaps: set[DayGap] = set()
-    for rollup in selected_rollups(selection):
+    for rollup, (first, last) in zip(found, buckets.nearest(bounds_ms).tolist(), strict=True):
         gaps |= rollup.gaps
-        if not rollup.sums.any():
-            continue
-        first, last = buckets.of(np.array(rollup.time_bounds, np.int64)).tolist()
         if first == last:
             rollups.append((first, rollup))
-        else:
+        elif rollup.sums.any():
             gaps.add((Gap.INTERVAL, rollup.day))
     return rollups, Gaps(gaps)
