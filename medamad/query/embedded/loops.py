@@ -57,17 +57,10 @@ class CodeTable:
     """Which codes match: `mask[code]`. Greater codes do not."""
 
     mask: NDArray[np.bool_]
-    _few: tuple[int, ...] | None = field(init=False)
-    """The matching codes, None if there are more than a few."""
     _entries: NDArray[np.bool_] = field(init=False)
     """The mask with zeros after it."""
     packed: bytes = field(init=False)
     """The `filter` of kernel.c."""
-
-    @_few.default
-    def _find_few(self) -> tuple[int, ...] | None:
-        codes = np.flatnonzero(self.mask)
-        return tuple(codes.tolist()) if len(codes) <= _FEW else None
 
     @_entries.default
     def _pad(self) -> NDArray[np.bool_]:
@@ -77,11 +70,12 @@ class CodeTable:
 
     @packed.default
     def _pack(self) -> bytes:
-        few = () if self._few is None else self._few
-        count = -1 if self._few is None else len(few)
-        padding = (0,) * (_FEW - len(few))
+        codes = np.flatnonzero(self.mask)
+        count = len(codes) if len(codes) <= _FEW else -1
+        some = codes[:_FEW].tolist()
+        padding = [0] * (_FEW - len(some))
         size = len(self._entries) - 1
-        return pack(address_of(self._entries), size, count, *few, *padding)
+        return pack(address_of(self._entries), size, count, *some, *padding)
 
 
 FIRST_OF_VISIT: Final = CodeTable(np.array([False, True]))
