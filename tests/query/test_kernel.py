@@ -338,9 +338,9 @@ def test_visits_begin_where_their_first_views_are(
         begun = sorted({first_row(row) for row in naive_rows(views)} & {*first_views})
         chosen = LOOPS.begins_with(offsets, views)
         assert chosen.rows.tolist() == begun
-        visits = LOOPS.visits_at(offsets, chosen)
-        assert visits.begins.tolist() == begun
-        assert visits.index.tolist() == [first_views.index(row) for row in begun]
+        index, begins = LOOPS.visits_at(offsets, chosen)
+        assert begins.tolist() == begun
+        assert index.tolist() == [first_views.index(row) for row in begun]
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from(EDGES), st.sampled_from([1, 5, 300]))

@@ -18,7 +18,6 @@ from medamad.build import load_kernel
 from medamad.query.embedded.loops import (
     Batch,
     Batches,
-    ChosenVisits,
     CodeTable,
     GoalsInVisits,
     Groups,
@@ -224,12 +223,17 @@ class Loops:
         self._library.medamad_begins_with(views.packed, packed, mask.size, mask.bits)
         return mask
 
-    def visits_at(self, offsets: Integers, chosen: RowMask) -> ChosenVisits:
-        """Return the visits of a part that begin in the rows of a mask, as all of these do."""
+    def visits_at(
+        self, offsets: Integers, chosen: RowMask
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the visits of a part that begin in the rows of a mask, as all of these do.
+
+        Their places among all that begin there, and the rows of their first views, both ascending.
+        """
         index, begins = np.empty((2, chosen.count), np.intp)
         packed = pack(*fields_of(offsets))
         self._library.medamad_visits_at(packed, chosen.size, chosen.bits, index, begins)
-        return ChosenVisits(index, begins)
+        return index, begins
 
     def mask_visits(self, offsets: Integers, chosen: RowMask) -> RowMask:
         """Return which views of a part belong to the visits that begin in the rows of a mask."""

@@ -253,18 +253,6 @@ class OwnEvents:
 
 
 @frozen(eq=False)
-class ChosenVisits:
-    """Some of the visits that begin in a part, ascending.
-
-    `index` has their places among all that begin there, and `begins` the rows of their first views,
-    shape (k,).
-    """
-
-    index: NDArray[np.intp]
-    begins: NDArray[np.intp]
-
-
-@frozen(eq=False)
 class VisitsToSum:
     """Visits that begin in a part of n views, and what they are added up by.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.loops import FIRST_OF_VISIT, ChosenVisits, RowMask
+from medamad.query.embedded.loops import FIRST_OF_VISIT, RowMask
 from medamad.query.embedded.view_filter import Candidates
 from medamad.query.period import ALWAYS, Period
 from medamad.storage.segments.parts import Numbers, ViewColumns, VisitColumns
@@ -43,12 +43,12 @@ class PartVisits:
     @property
     def begins(self) -> NDArray[np.intp]:
         """The rows of their first views, ascending."""
-        return self._visits.begins
+        return self._visits[1]
 
     @property
     def index(self) -> NDArray[np.intp]:
         """Their places among all visits that begin in the part, ascending."""
-        return self._visits.index
+        return self._visits[0]
 
     def once(self, what: Hashable, find: Callable[[], T]) -> T:
         """Return what was found of these visits, or find it."""
@@ -93,7 +93,7 @@ class PartVisits:
         return places
 
     @cached_property
-    def _visits(self) -> ChosenVisits:
+    def _visits(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         return LOOPS.visits_at(self.columns.offsets, self.chosen)
 
     def take(self, mask: NDArray[np.bool_]) -> "PartVisits":
