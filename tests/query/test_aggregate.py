@@ -5,9 +5,10 @@ from support.query.snapshots import Cuts, snapshot_of
 
 from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
-from medamad.query.embedded.aggregate import repeatable, tally, tally_all, tally_buckets
+from medamad.query.embedded.aggregate import repeatable, tally, tally_buckets
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.scan import Selection, WantedColumns
+from medamad.query.embedded.series import EVER
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import NO_GAPS, Cancellation
@@ -60,7 +61,7 @@ def test_views_are_summed_by_code_over_any_parts(cuts: Cuts) -> None:
     counted = tally(selected(cuts), Dimension.PATH)
     # Code 0 is a text that no view has.
     assert sums(counted) == {name: [0, *each] for name, each in SUMS.items()}
-    assert sums(Tally(tally_all(selected(cuts)), NO_GAPS)) == {
+    assert sums(Tally(tally_buckets(selected(cuts), EVER), NO_GAPS)) == {
         name: [sum(each)] for name, each in SUMS.items()
     }
 
@@ -70,7 +71,7 @@ def test_only_selected_views_count(cuts: Cuts) -> None:
     only = {"PATH": [False, True, False, True]}
     assert tally(selected(cuts, **only), Dimension.PATH).views.tolist() == [0, 3, 0, 1]
     assert tally(selected(cuts, **only), Dimension.OS).views.tolist() == [0, 4]
-    assert tally_all(selected(cuts, **only))[VIEWS_ROW].tolist() == [4]
+    assert tally_buckets(selected(cuts, **only), EVER)[VIEWS_ROW].tolist() == [4]
     late = Period(NOON + 3000, NOON + 4000)
     assert tally(selected(cuts, late), Dimension.PATH).views.tolist() == [0, 1, 0, 1]
 

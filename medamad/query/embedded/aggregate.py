@@ -71,18 +71,15 @@ def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = 
     return Tally(_masked(sums, mask), Gaps(gaps))
 
 
-def tally_all(selection: Selection) -> NDArray[np.int64]:
-    """Return the sums of all selected views of parts, as those of the number 0, without rollups."""
-    sums = tally_parts(selection, _SMALL, with_durations=True)
-    total: NDArray[np.int64] = sums.sum(axis=1, keepdims=True)
-    return total
-
-
 def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
     """Return the sums of the selected views of parts by bucket, without rollups.
 
     Every selected view must be in a bucket.
     """
+    if len(buckets.dates) == 1:
+        sums = tally_parts(selection, _SMALL, with_durations=True)
+        total: NDArray[np.int64] = sums.sum(axis=1, keepdims=True)
+        return total
 
     def scan(among: Selection, _with_durations: bool) -> Iterator[PartViews | Counters]:
         return views_by_bucket(among, buckets, partial(_counters_by_bucket, buckets))

@@ -13,7 +13,6 @@ from medamad.query.buckets import Buckets
 from medamad.query.embedded.aggregate import (
     find_quartiles,
     repeatable,
-    tally_all,
     tally_buckets,
     timed_views,
     views_by_bucket,
@@ -39,7 +38,7 @@ def series_of(selection: Selection, buckets: Buckets) -> Series:
     if not selection.filter.matches_all_included:
         return _filtered(selection, buckets, rollups, gaps)
     size = len(buckets.dates)
-    sums = tally_all(selection) if size == 1 else tally_buckets(selection, buckets)
+    sums = tally_buckets(selection, buckets)
     for bucket, rollup in rollups:
         sums[:, bucket] += rollup.sums
 
