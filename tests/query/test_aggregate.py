@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from support.query.hits import NOON, view
@@ -7,7 +9,7 @@ from medamad.domain.dimensions import Dimension
 from medamad.query.buckets import Buckets
 from medamad.query.embedded.aggregate import repeatable, tally, tally_buckets
 from medamad.query.embedded.kernel import LOOPS
-from medamad.query.embedded.scan import Selection, WantedColumns
+from medamad.query.embedded.scan import Selection, WantedColumns, no_value
 from medamad.query.embedded.series import EVER
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.period import ALWAYS, Period
@@ -100,7 +102,8 @@ def test_sums_of_a_series(cuts: Cuts, edges: tuple[int, ...], views: list[int]) 
 def test_views_for_several_passes_are_the_same_each_time(most_copies: int) -> None:
     selection = selected(CUTS[2], PATH=[False, True, False, True])
     wanted = WantedColumns(Dimension.PATH, flags=True, durations=True)
-    batches = repeatable(lambda: selection.all_part_views(wanted), selection.filter, most_copies)
+    views = partial(selection.part_views, wanted, no_value)
+    batches = repeatable(views, selection.filter, most_copies)
     (batch,) = batches()
     assert all(each.mask is None for each in batch) == bool(most_copies)
     for _ in range(2):

@@ -56,7 +56,7 @@ def agrees(snapshot: Snapshot) -> NearDurations | None:
                 durations[code].append(duration_ms)
         selection = Selection(snapshot, period, ViewFilter({}), Cancellation())
         for paths in (np.arange(len(texts)), np.arange(0, len(texts), 2)):
-            found = quartiles_by_path(selection, paths, len(texts))
+            found = quartiles_by_path(selection, paths)
             for place, path in enumerate(paths.tolist()):
                 expected = [quantile(durations[path], Fraction(q, 4)) for q in (1, 2, 3)]
                 assert [int(found.quartile(q)[place]) for q in (1, 2, 3)] == expected

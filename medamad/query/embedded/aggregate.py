@@ -19,7 +19,7 @@ from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import Batch, Batches, Groups, PartViews, same_number
 from medamad.query.embedded.quantiles import NearDurations, windows_around
 from medamad.query.embedded.rollups import duration_gaps, durations_by_path, rollup_counters
-from medamad.query.embedded.scan import Selection, WantedColumns, divide
+from medamad.query.embedded.scan import Selection, WantedColumns, divide, no_value
 from medamad.query.embedded.view_filter import Candidates, ViewFilter
 from medamad.query.request import DayGap, Gaps
 from medamad.query.sums import Quartiles, Tally
@@ -226,19 +226,18 @@ def _cut(part: ViewColumns, buckets: Buckets) -> tuple[int, NDArray[np.integer[A
     return first, np.concatenate(([0], inner, [len(part)]))
 
 
-def quartiles_by_path(
-    selection: Selection, paths: NDArray[np.integer[Any]], size: int
-) -> Quartiles:
+def quartiles_by_path(selection: Selection, paths: NDArray[np.integer[Any]]) -> Quartiles:
     """Return the quartiles of the durations of the selected views on some pages.
 
-    `paths` are ascending codes below `size`; group i is `paths[i]`. Rollups need single durations
+    `paths` are ascending codes; group i is `paths[i]`. Rollups need single durations
     (see `with_single_durations`); those of which only some views are selected are left out, as
     they are in a tally by path.
     """
 
     def scan(among: Selection) -> Iterator[PartViews]:
-        return among.all_part_views(_TIMED_PATHS)
+        return among.part_views(_TIMED_PATHS, no_value)
 
+    size = len(selection.snapshot.texts(Dimension.PATH))
     rollups = [
         timed_views(np.repeat(day.codes, day.counts), day.duration_ms)
         for day in durations_by_path(selection)
@@ -269,11 +268,12 @@ def find_quartiles(
     def find(groups: Groups) -> Quartiles:
         return LOOPS.quartiles(repeatable(partial(views, selection), selection.filter), groups)
 
+    groups = _groups_of(numbers, size)
     if not selection.filter.matches_all_included or size > _KEPT_NUMBERS:
-        return find(_groups_of(numbers, size))
+        return find(groups)
     covered, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
     if not covered.segments:
-        return find(_groups_of(numbers, size))
+        return find(groups)
     # Segments are added at the end.
     first, key = covered.with_segments([next(covered.leaf_segments())]), (find_quartiles, cached_as)
     cached: CachedWindows | None = first.find_cached(key)
@@ -283,13 +283,13 @@ def find_quartiles(
         if near is None:
             of_cached = evolve(selection, snapshot=covered.with_segments(cached.segments))
             every = _groups_of(np.arange(last + 1), last)
-            near = _find_near(of_cached, scan, every, cached.windows)
+            near = LOOPS.find_near(in_batches(scan(of_cached)), every, cached.windows)
             first.cache(key, evolve(cached, near=near))
         # Texts that were added since have no views in these segments, like the last group.
         near = near.take(np.minimum(numbers, last))
         others = evolve(others, segments=(*others.segments, *further))
-        of_others = evolve(selection, snapshot=others)
-        added = _find_near(of_others, views, _groups_of(numbers, size), near.windows)
+        of_others = views(evolve(selection, snapshot=others))
+        added = LOOPS.find_near(in_batches(of_others), groups, near.windows)
         quartiles = LOOPS.near_quartiles(near, added)
         if quartiles is not None:
             return quartiles
@@ -329,16 +329,6 @@ class CachedWindows:
         if not is_whole or views * _FURTHER_SHARE > sum(known.values()):
             return None
         return further if filter_.state_of(self.segments) == self.state else None
-
-
-def _find_near(
-    selection: Selection,
-    scan: Callable[[Selection], Iterator[PartViews]],
-    groups: Groups,
-    windows: NDArray[np.uint32],
-) -> NearDurations:
-    """Return the durations of the selected views that are in some windows."""
-    return LOOPS.find_near(in_batches(scan(selection)), groups, windows)
 
 
 def _groups_of(numbers: NDArray[np.integer[Any]], size: int) -> Groups:

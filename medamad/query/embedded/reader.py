@@ -97,8 +97,7 @@ class EmbeddedSelected(Selected):
         return series_of(self.selection, EVER if buckets is None else buckets)
 
     def quartiles(self, paths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        size = len(self.selection.snapshot.texts(Dimension.PATH))
-        found = quartiles_by_path(self.selection, paths, size)
+        found = quartiles_by_path(self.selection, paths)
         return np.stack([found.quartile(number) for number in (1, 2, 3)])
 
     def visitors_by_since(self, buckets: Buckets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

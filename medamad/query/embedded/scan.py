@@ -133,10 +133,6 @@ class Selection:
             else:
                 yield scanned
 
-    def all_part_views(self, wanted: WantedColumns) -> Iterator[PartViews]:
-        """Return the views of each part that may have selected ones."""
-        return self.part_views(wanted, no_value)
-
     def parts(self) -> Iterator[ViewColumns]:
         """Return each part, none of them merged, that may have views of the visits."""
         for part in self.snapshot.leaves(self.visits):
