@@ -202,9 +202,9 @@ class Loops:
         # views.
         shape = ((size + 1) * _LINE,)
         by_number = self._add_up(self._library.medamad_tally, batches, shape, size)
-        sums = np.empty(SUMS * size, np.int64)
+        sums = np.empty((SUMS, size), np.int64)
         self._library.medamad_sums(by_number, size, sums)
-        return sums.reshape(SUMS, size)
+        return sums
 
     def first_rows(self, offsets: Integers, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the row of the first view of the visit of each of some views.
@@ -345,11 +345,10 @@ class Loops:
 
         for batch in batches():
             self._helper.do_halves(collect, batch)
-        low_ms, high_ms = np.zeros((2, 3 * groups.count), np.int64)
+        low_ms, high_ms = np.zeros((2, 3, groups.count), np.int64)
         library.medamad_quartiles(counts, groups.count, slots, begins, durations, low_ms, high_ms)
         known = counts.reshape(-1, _BUCKETS)[: groups.count, 1:].sum(axis=1, dtype=np.int64)
-        shape = (3, groups.count)
-        return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
+        return Quartiles(known, low_ms, high_ms)
 
     def find_near(
         self,
@@ -388,13 +387,11 @@ class Loops:
             pack(*map(address_of, (each.duration_ms, each.begins, each.ends, each.counts)))
             for each in (some, others)
         ]
-        low_ms, high_ms = np.zeros((2, WINDOWS * size), np.int64)
-        is_found = self._library.medamad_near_quartiles(*packed, size, low_ms, high_ms)
-        if not is_found:
+        low_ms, high_ms = np.zeros((2, WINDOWS, size), np.int64)
+        if not self._library.medamad_near_quartiles(*packed, size, low_ms, high_ms):
             return None
         known = some.counts[:, WINDOWS].astype(np.int64) + others.counts[:, WINDOWS]
-        shape = (WINDOWS, size)
-        return Quartiles(known, low_ms.reshape(shape), high_ms.reshape(shape))
+        return Quartiles(known, low_ms, high_ms)
 
 
 def _packed(each: Iterable[T | CodeTable]) -> bytes:
