@@ -90,7 +90,6 @@ class _Search:
     """The search for floods among the visits of some whole days, hour by hour."""
 
     reader: Reader
-    query: Query
     hours: Buckets
     visits: NDArray[np.int64]
     """The visits of each hour."""
@@ -120,9 +119,8 @@ class _Search:
         if len(visits) < _HOURS * (1 + MIN_WEEKS):
             return None
         spans = _spans(visits)
-        known = evolve(query, period=_period_of(hours))
         usual = visits.sum() - sum(visits[span.begin : span.end].sum() for span in spans)
-        return cls(reader, known, hours, visits, spans, float(usual), gaps)
+        return cls(reader, hours, visits, spans, float(usual), gaps)
 
     def describe(self, span: _Span) -> Flood | None:
         """Return a flood, None if its visits are like all others."""
@@ -153,7 +151,7 @@ class _Search:
         return self._row(filters, self._widened(filters, span))
 
     def _row(self, filters: Filters, span: _Span) -> Flood:
-        selected = self.reader.select(Query(self._period(span), filters))
+        selected = self.reader.select(Query(_period_of(self.hours, span), filters))
         sums, _ = selected.visits_by_bucket(None)
         found = int(sums.visits.sum())
         usual = span.usual / self.usual * _total(self._others(filters)) if self.usual else 0
@@ -170,8 +168,7 @@ class _Search:
 
     def _widened(self, filters: Filters, span: _Span) -> _Span:
         """Return the hours of a flood with those around it that have its visits, too."""
-        query = evolve(self.query, filters=filters)
-        visits, _ = _visits_by_hour(self.reader, query, self.hours)
+        visits, _ = _visits_by_hour(self.reader, Query(filters=filters), self.hours)
         usual = _usual_by_hour(visits)
         is_far = (visits >= _FAR * usual) & (visits - usual >= _LEAST_OF_EDGE)
         begin, end = span.begin, span.end
@@ -195,7 +192,7 @@ class _Search:
 
     def _counts(self, filters: Filters, span: _Span | None) -> Counts:
         """Count the visits that match filters in a flood, or in all hours, by their values."""
-        reader, period = self.reader, self.query.period if span is None else self._period(span)
+        reader, period = self.reader, _period_of(self.hours, span)
         reader.cancellation.check()
         selected = reader.select(Query(period, filters))
         groupings = [VisitGrouping(field.dimension) for field in _FIELDS.values()]
@@ -213,10 +210,6 @@ class _Search:
             counts[HOSTING_FIELD][value] = int(of_value.visits.sum())
         return counts
 
-    def _period(self, span: _Span) -> Period:
-        edges_ms = self.hours.edges_ms
-        return Period(int(edges_ms[span.begin]), int(edges_ms[span.end]) - 1)
-
 
 def _hours_between(start_ms: int, end_ms: int) -> Buckets:
     """Return the hours of UTC of as many whole days as there are, up to the hour of the end."""
@@ -226,8 +219,9 @@ def _hours_between(start_ms: int, end_ms: int) -> Buckets:
     return Buckets(edges_ms, [second_as_text(ms // 1000) for ms in edges_ms[:-1].tolist()])
 
 
-def _period_of(hours: Buckets) -> Period:
-    return Period(int(hours.edges_ms[0]), int(hours.edges_ms[-1]) - 1)
+def _period_of(hours: Buckets, span: _Span | None = None) -> Period:
+    begin, end = (0, -1) if span is None else (span.begin, span.end)
+    return Period(int(hours.edges_ms[begin]), int(hours.edges_ms[end]) - 1)
 
 
 def _visits_by_hour(reader: Reader, query: Query, hours: Buckets) -> tuple[NDArray[np.int64], Gaps]:
