@@ -68,7 +68,11 @@ def tally(selection: Selection, dimension: Dimension, *, with_durations: bool = 
             gaps |= duration_gaps(
                 rollup, counters, None if mask is None else mask.take(counters.codes)
             )
-    return Tally(_masked(sums, mask), Gaps(gaps))
+    if mask is not None:
+        # There may be texts by now that are newer than the mask, and than all views.
+        size = min(len(mask), sums.shape[1])
+        sums = sums[:, :size] * mask[:size]
+    return Tally(sums, Gaps(gaps))
 
 
 def tally_buckets(selection: Selection, buckets: Buckets) -> NDArray[np.int64]:
@@ -370,14 +374,6 @@ def repeatable(
         if count > most_copies:
             return lambda: in_batches(views())
     return lambda: selected
-
-
-def _masked(sums: NDArray[np.int64], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    if mask is None:
-        return sums
-    # There may be texts by now that are newer than the mask, and than all views.
-    size = min(len(mask), sums.shape[1])
-    return sums[:, :size] * mask[:size]
 
 
 def _counters_by_bucket(buckets: Buckets, part: Part) -> Counters | None:
