@@ -257,12 +257,8 @@ class Candidates:
     part: ViewColumns
     window: slice
     _find_mask: Callable[[], RowMask | None]
-    _find_key: Callable[[], Hashable] = lambda: None
-
-    @property
-    def key(self) -> Hashable:
-        """What is equal for the same views of a segment, None of views that may change."""
-        return self._find_key()
+    find_key: Callable[[], Hashable] = lambda: None
+    """Returns what is equal for the same views of a segment, None of views that may change."""
 
     @property
     def rows(self) -> NDArray[np.intp]:

@@ -137,7 +137,7 @@ def visits_with(snapshot: Snapshot, candidates: Candidates, left_out: Numbers) -
         begins = LOOPS.begins_with(part.visits().offsets, candidates.views())
         return begins.without_rows(find_ascending(part, left_out)[1])
 
-    key = candidates.key
+    key = candidates.find_key()
     return cached_visits(snapshot, part, left_out, key and (visits_with, key), find)
 
 
