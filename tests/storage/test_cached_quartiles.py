@@ -31,7 +31,7 @@ PATHS = 6
 
 def windows(cached_as: Hashable, snapshot: Snapshot) -> CachedWindows | None:
     """Return what is cached of all segments that never change."""
-    whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    whole, _ = divide(snapshot, ALWAYS)
     if not whole.segments:
         return None
     first = whole.with_segments([next(whole.leaf_segments())])

@@ -34,13 +34,13 @@ OpenStore = Callable[..., Store]
 
 def has_sums(snapshot: Snapshot) -> bool:
     """Return whether the sums of visits by their entry page are cached."""
-    whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    whole, _ = divide(snapshot, ALWAYS)
     return whole.find_cached(FirstViews(Dimension.PATH)) is not None
 
 
 def has_near_median(snapshot: Snapshot) -> bool:
     """Return whether the durations around the median of all views are cached."""
-    whole, _ = divide(snapshot, ALWAYS, lambda header: header.time_bounds)
+    whole, _ = divide(snapshot, ALWAYS)
     first = whole.with_segments([next(whole.leaf_segments())])
     cached = first.find_cached((find_quartiles, EVER.edges_ms.tobytes()))
     return cached is not None and cached.near is not None

@@ -275,7 +275,7 @@ def find_quartiles(
     groups = _groups_of(numbers, size)
     if not selection.filter.matches_all_included or size > _KEPT_NUMBERS:
         return find(groups)
-    covered, others = divide(selection.snapshot, selection.period, lambda each: each.time_bounds)
+    covered, others = divide(selection.snapshot, selection.period)
     if not covered.segments:
         return find(groups)
     # Segments are added at the end.

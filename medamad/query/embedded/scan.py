@@ -336,7 +336,9 @@ def loose_events(
 
 
 def divide(
-    snapshot: Snapshot, period: Period, bounds_of: Callable[[SegmentHeader], tuple[int, int]]
+    snapshot: Snapshot,
+    period: Period,
+    bounds_of: Callable[[SegmentHeader], tuple[int, int]] = lambda header: header.time_bounds,
 ) -> tuple[Snapshot, Snapshot]:
     """Divide a snapshot into the segments that never change and are in a period, and all else.
 

@@ -238,7 +238,7 @@ def cached_beside(
     Of other segments, too many visits go on.
     """
     filter_, snapshot = selection.filter, selection.snapshot
-    covered, others = divide(snapshot, selection.period, lambda header: header.time_bounds)
+    covered, others = divide(snapshot, selection.period)
     merged = covered.with_segments(segment for segment in covered.segments if segment.members)
     if merged.segments and filter_.key is not None and not filter_.is_by_view:
         apart = (segment for segment in covered.segments if not segment.members)

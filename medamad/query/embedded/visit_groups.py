@@ -193,7 +193,7 @@ def find_shared(
     Units are segments that no other contains or, `by_leaf`, those that are not merged. What
     segments that never change, and are in the period, have of each other's visits is cached.
     """
-    covered, others = divide(snapshot, period, lambda header: header.time_bounds)
+    covered, others = divide(snapshot, period)
     if by_leaf:
         covered = evolve(covered, segments=tuple(covered.leaf_segments()))
     # Where units are not merged, nobody asks for what each of them sees.

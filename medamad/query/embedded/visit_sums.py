@@ -131,7 +131,7 @@ def _sum_left_out(
     snapshot, period = selection.snapshot, selection.period
     shared = shared_by_leaf(snapshot, selection.gathered, selection.cancellation)
     others = shared.numbers
-    covered, rest = divide(snapshot, period, lambda header: header.time_bounds)
+    covered, rest = divide(snapshot, period)
     in_rest = visits_among(evolve(selection, snapshot=rest), others)
     gathered = (
         excluded.visits_of(shared.in_covered.views, shared.in_others.numbers).begun_in(period),
