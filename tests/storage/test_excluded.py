@@ -25,7 +25,7 @@ from medamad.domain.hits import Event, Hit, Unload
 from medamad.domain.websites import Website
 from medamad.query.embedded.aggregate import sum_parts, tally
 from medamad.query.embedded.excluded import ExcludedViews, find_left_out, number_of
-from medamad.query.embedded.scan import Selection
+from medamad.query.embedded.scan import Selection, divide
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.exclusions import left_out_by_day, rule_of, rules_of
 from medamad.query.period import ALWAYS
@@ -142,11 +142,10 @@ def agree(rules: Sequence[Pairs], now_ms: int, turn: int, snapshot: Snapshot) ->
         for each in (one, other)
     )
     tally(first, Dimension.PATH)
-    settled = second.settled()
-    if settled is not None:
-        segments = settled[0].segments
-        key = (sum_parts, Dimension.PATH, second.filter.state_of(segments))
-        assert settled[0].find_cached(key) is not None
+    covered, _ = divide(snapshot, ALWAYS)
+    if covered.segments:
+        key = (sum_parts, Dimension.PATH, second.filter.state_of(covered.segments))
+        assert covered.find_cached(key) is not None
     return len(whole.views) - len(oracle.views), again
 
 

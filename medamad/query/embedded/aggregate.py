@@ -124,13 +124,14 @@ def sum_parts(
         )
         return of_all - left_out
     sums = np.zeros((SUMS, size), np.int64)
-    settled = selection.settled() if size <= _KEPT_CODES else None
-    if settled is not None:
-        covered, others = settled
-        key = (sum_parts, cached_as, selection.filter.state_of(covered.segments))
-        of_covered = evolve(selection, snapshot=covered)
-        _add(sums, covered.cached(key, partial(_find_counters, of_covered, size, scan, cached_as)))
-        selection = others
+    if size <= _KEPT_CODES and selection.filter.is_settled:
+        covered, others = divide(selection.snapshot, selection.period)
+        if covered.segments:
+            key = (sum_parts, cached_as, selection.filter.state_of(covered.segments))
+            of_covered = evolve(selection, snapshot=covered)
+            find = partial(_find_counters, of_covered, size, scan, cached_as)
+            _add(sums, covered.cached(key, find))
+            selection = evolve(selection, snapshot=others)
     _add_all(sums, scan(selection, with_durations))
     return sums
 

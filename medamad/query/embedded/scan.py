@@ -264,16 +264,6 @@ class Selection:
         """Return the selection without the filter on a dimension."""
         return evolve(self, filter=self.filter.without(dimension))
 
-    def settled(self) -> "tuple[Snapshot, Selection] | None":
-        """Return segments that never change and are in the period, and the selection of all else.
-
-        None if there are none, or something else than `ViewFilter.state_of` decides what matches.
-        """
-        if not self.filter.is_settled:
-            return None
-        covered, others = divide(self.snapshot, self.period, lambda header: header.time_bounds)
-        return (covered, evolve(self, snapshot=others)) if covered.segments else None
-
     def _scan(
         self,
         parts: Iterable[Part],
