@@ -21,7 +21,7 @@ from medamad.query.embedded.view_filter import (
     PropertyFilter,
     ViewFilter,
 )
-from medamad.query.embedded.visit_groups import FindViews, FoundVisits, of_whole_visits
+from medamad.query.embedded.visit_groups import FoundVisits, of_whole_visits
 from medamad.query.embedded.visits import PartVisits, cached_visits, visits_with
 from medamad.query.filters import (
     BOUNCE_FIELD,
@@ -150,7 +150,7 @@ def whole_visits(selection: Selection) -> FoundVisits:
 
 def _found_visits(
     selection: Selection,
-    find_views: FindViews,
+    find_views: Callable[[Selection], Iterable[Candidates]],
     passing: Callable[[PartVisits], PartVisits] = lambda visits: visits,
     key: Hashable = None,
 ) -> FoundVisits:

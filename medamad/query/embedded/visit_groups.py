@@ -8,7 +8,7 @@ views of those that several parts have something of, the shared ones, are gather
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from medamad.query.embedded.kernel import LOOPS
 from medamad.query.embedded.loops import RowMask
 from medamad.query.embedded.scan import Selection, divide, loose_events
-from medamad.query.embedded.view_filter import Candidates
 from medamad.query.embedded.visits import PartVisits, all_visits, visits_with
 from medamad.query.period import ALWAYS, Period
 from medamad.query.request import NO_GAPS, Cancellation, Gap, Gaps
@@ -45,33 +44,25 @@ from medamad.storage.segments.visit_numbers import (
     visits_of_views,
 )
 
-FindViews: TypeAlias = Callable[[Selection], Iterable[Candidates]]
 
-
-def visits_in_groups(
-    selection: Selection, find_views: FindViews | None = None
-) -> Iterator[PartVisits]:
+def visits_in_groups(selection: Selection) -> Iterator[PartVisits]:
     """Return the visits that have a selected view and began in the period, in groups.
 
     Each visit is in one group, which is of one part with all views and events of the visits.
-    `find_views` selects other views than the selection.
     """
     found = selection.filter.only_visits
-    if find_views is None and isinstance(found, FoundVisits):
+    if isinstance(found, FoundVisits):
         yield from found.groups(selection.period)
         return
     for among, others in of_whole_visits(selection):
-        yield from visits_among(among, others, find_views)
+        yield from visits_among(among, others)
 
 
-def visits_among(
-    among: Selection, others: Numbers, find_views: FindViews | None = None
-) -> Iterator[PartVisits]:
+def visits_among(among: Selection, others: Numbers) -> Iterator[PartVisits]:
     """Return the same for a selection of `of_whole_visits`, without the visits of some numbers."""
-    # A visit that began in the period has a selected view then.
-    are_all = among.filter.matches_all and find_views is None
-    for candidates in among.all_candidates() if find_views is None else find_views(among):
-        if are_all:
+    for candidates in among.all_candidates():
+        # A visit that began in the period has a selected view then.
+        if among.filter.matches_all:
             visits = all_visits(among.snapshot, candidates.part, others)
         else:
             visits = visits_with(among.snapshot, candidates, others)
@@ -218,7 +209,10 @@ def find_shared(
         # What both have something of.
         numbers.append(_begun(others, of_covered.visits, cancellation))
         numbers.append(_visits_of(others, of_covered.views, cancellation))
-    near = evolve(others, segments=tuple(_in_period(others, period)))
+    in_period = (
+        each for each in others.segments if not period.is_outside(*each.header.time_bounds)
+    )
+    near = evolve(others, segments=tuple(in_period))
     begun_near = evolve(near, segments=(*covered.segments, *near.segments))
     found = _begun(begun_near, joined_numbers(numbers), cancellation)
     in_others = Gathered(gather([*_units_near(units, found), others], found), found)
@@ -343,13 +337,6 @@ def _leaves_near(
     for part in snapshot.leaves(outer_bounds(numbers)):
         cancellation.check()
         yield part
-
-
-def _in_period(others: Snapshot, period: Period) -> Iterator[Segment]:
-    """Return those of the segments that `divide` left which may have views in a period."""
-    for segment in others.segments:
-        if not period.is_outside(*segment.header.time_bounds):
-            yield segment
 
 
 @define(eq=False)
