@@ -26,7 +26,6 @@ from medamad.query.embedded.scan import Selection
 from medamad.query.embedded.selection import loose_views, select
 from medamad.query.embedded.view_filter import ViewFilter
 from medamad.query.embedded.visit_groups import (
-    Gathered,
     find_elsewhere,
     shared_by_leaf,
     snapshot_of_part,
@@ -150,7 +149,7 @@ class ExcludedViews:
     def visits_of(self, gathered: GatheredViews, others: Numbers) -> PartVisits:
         """Return the visits that are left out of gathered views, without those of some numbers."""
         rows = gathered.rows_of(self._numbers)
-        views = SomeGatheredViews(gathered.bounds, gathered, rows)
+        views = SomeGatheredViews(gathered, rows)
         return all_visits(self.snapshot, views, others)
 
     def events(self, events: EventColumns) -> Mask:
@@ -302,7 +301,7 @@ class ExcludedViews:
             find = partial(self._numbers_in, shared.in_covered)
             in_covered = shared.covered.cached(key, find)
         # What goes on in others is found there, as a whole.
-        in_covered = in_covered[~np.isin(in_covered, shared.in_others.numbers)]
+        in_covered = in_covered[~np.isin(in_covered, shared.in_others.visit_numbers)]
         found = joined_numbers([in_covered, self._numbers_in(shared.in_others)])
         decided, left_out = self._decided
         return joined_numbers([found[~np.isin(found, decided)], left_out])
@@ -332,12 +331,11 @@ class ExcludedViews:
         left_out = (each.going_on for each in near if self.leaves_out(each))
         return joined_numbers(each.going_on for each in near), joined_numbers(left_out)
 
-    def _numbers_in(self, gathered: Gathered) -> Numbers:
+    def _numbers_in(self, gathered: GatheredViews) -> Numbers:
         """Return the numbers of the gathered visits that are left out."""
-        if not len(gathered.numbers):
+        if not len(gathered.visit_numbers):
             return NO_NUMBERS
-        views = gathered.views
-        return visit_numbers(views, self._begins(snapshot_of_part(self.snapshot, views)))
+        return visit_numbers(gathered, self._begins(snapshot_of_part(self.snapshot, gathered)))
 
 
 def find_left_out(

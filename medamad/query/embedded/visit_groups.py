@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from numpy.typing import NDArray
 
 from medamad.query.embedded.kernel import LOOPS
@@ -150,13 +150,13 @@ class SharedVisits:
     """Segments that never change, whose views are in a period."""
     others: Snapshot
     """What else may have views in the period."""
-    in_covered: "Gathered"
-    in_others: "Gathered"
+    in_covered: GatheredViews
+    in_others: GatheredViews
 
     @property
     def numbers(self) -> Numbers:
         """The numbers of all of the visits, ascending."""
-        return joined_numbers([self.in_covered.numbers, self.in_others.numbers])
+        return joined_numbers([self.in_covered.visit_numbers, self.in_others.visit_numbers])
 
     def snapshots(self) -> Iterator[tuple[Snapshot, Numbers]]:
         """Return snapshots whose units have all of their visits, but for some: these, ascending.
@@ -164,16 +164,8 @@ class SharedVisits:
         Each visit is in one of them.
         """
         yield self.snapshot, self.numbers
-        yield snapshot_of_part(self.snapshot, self.in_covered.views), self.in_others.numbers
-        yield snapshot_of_part(self.snapshot, self.in_others.views), NO_NUMBERS
-
-
-@frozen(eq=False)
-class Gathered:
-    """All views of some visits as a part, and the numbers of the visits, ascending."""
-
-    views: GatheredViews
-    numbers: Numbers
+        yield snapshot_of_part(self.snapshot, self.in_covered), self.in_others.visit_numbers
+        yield snapshot_of_part(self.snapshot, self.in_others), NO_NUMBERS
 
 
 def find_shared(
@@ -191,7 +183,7 @@ def find_shared(
     units = (
         [covered] if by_leaf else [covered.with_segments([segment]) for segment in covered.segments]
     )
-    in_covered = Gathered(gather((), NO_NUMBERS), NO_NUMBERS)
+    in_covered = gather((), NO_NUMBERS)
     elsewhere = find_elsewhere(others, cancellation)
     numbers = [elsewhere.visits, _visits_of(snapshot, elsewhere.views, cancellation)]
     if covered.segments:
@@ -204,8 +196,7 @@ def find_shared(
             of_views = _visits_of(covered, of_covered.views, cancellation)
             return _begun(covered, joined_numbers([of_covered.visits, of_views]), cancellation)
 
-        found = cached("shared", find)
-        in_covered = Gathered(gather(units, found, cached), found)
+        in_covered = gather(units, cached("shared", find), cached)
         # What both have something of.
         numbers.append(_begun(others, of_covered.visits, cancellation))
         numbers.append(_visits_of(others, of_covered.views, cancellation))
@@ -215,7 +206,7 @@ def find_shared(
     near = evolve(others, segments=tuple(in_period))
     begun_near = evolve(near, segments=(*covered.segments, *near.segments))
     found = _begun(begun_near, joined_numbers(numbers), cancellation)
-    in_others = Gathered(gather([*_units_near(units, found), others], found), found)
+    in_others = gather([*_units_near(units, found), others], found)
     return SharedVisits(snapshot, cancellation, covered, near, in_covered, in_others)
 
 

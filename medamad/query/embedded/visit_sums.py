@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from attrs import define, evolve, frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from medamad.domain.dimensions import Dimension
@@ -35,13 +35,12 @@ from medamad.query.embedded.visit_groups import (
     visits_among,
     visits_in_groups,
 )
-from medamad.query.embedded.visits import PartVisits, all_visits, visits_numbered
+from medamad.query.embedded.visits import PartVisits, all_visits
 from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
 from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VISITS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
 from medamad.storage.segments.format import SLOTS, Integers, Segment
-from medamad.storage.segments.gathered import ViewsWithinUnits
 from medamad.storage.segments.parts import NO_NUMBERS, Numbers, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -112,12 +111,12 @@ def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     shared = find_shared(
         selection.snapshot, selection.period, selection.cancellation, by_leaf=False
     )
-    covered = _CoveredSegments(shared, selection.cancellation)
-    counted_again = collect(covered.visits_in_others(), kinds)
+    covered = _sums_of_covered(shared, kinds)
+    counted_again = collect(_covered_in_others(shared), kinds)
     others = collect(_visits_outside(selection, shared), kinds)
     return [
         add_up([sums, -again, added])
-        for sums, again, added in zip(covered.sums(kinds), counted_again, others, strict=True)
+        for sums, again, added in zip(covered, counted_again, others, strict=True)
     ]
 
 
@@ -134,8 +133,8 @@ def _sum_left_out(
     covered, rest = divide(snapshot, period)
     in_rest = visits_among(evolve(selection, snapshot=rest), others)
     gathered = (
-        excluded.visits_of(shared.in_covered.views, shared.in_others.numbers).begun_in(period),
-        excluded.visits_of(shared.in_others.views, NO_NUMBERS).begun_in(period),
+        excluded.visits_of(shared.in_covered, shared.in_others.visit_numbers).begun_in(period),
+        excluded.visits_of(shared.in_others, NO_NUMBERS).begun_in(period),
     )
     pieces = [collect((*in_rest, *gathered), kinds)]
     for segment in covered.segments:
@@ -158,92 +157,82 @@ def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[Part
     for part in shared.others.leaves():
         selection.cancellation.check()
         if part.first_visit and not period.is_outside(*part.time_bounds):
-            yield all_visits(snapshot, part, in_others.numbers).begun_in(period)
-    if len(in_others.numbers):
-        yield all_visits(snapshot, in_others.views, NO_NUMBERS).begun_in(period)
+            yield all_visits(snapshot, part, in_others.visit_numbers).begun_in(period)
+    if len(in_others.visit_numbers):
+        yield all_visits(snapshot, in_others, NO_NUMBERS).begun_in(period)
 
 
-@define(eq=False)
-class _CoveredSegments:
-    """Segments that never change, and that a query selects as a whole; their sums are cached."""
+def _sums_of_covered(shared: SharedVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of the visits that begin in covered segments, as far as these see, cached."""
+    snapshot = shared.covered
+    if not snapshot.segments:
+        return [NO_SUMS for _ in kinds]
+    found = {kind: snapshot.find_cached(kind) for kind in kinds}
+    missing = [kind for kind, sums in found.items() if sums is None]
+    counted = {kind: _sums_of_counters(shared, kind) for kind in missing if kind.is_counted}
+    computed = {kind: sums for kind, sums in counted.items() if sums is not None}
+    others = [kind for kind in missing if kind not in computed]
+    if others:
+        computed.update(zip(others, _sums_of_leaves(shared, others), strict=True))
+    for kind, sums in computed.items():
+        snapshot.cache(kind, sums)
+    found |= computed
+    return [found[kind] for kind in kinds]
 
-    shared: SharedVisits
-    cancellation: Cancellation
-    _within_units: ViewsWithinUnits | None = None
 
-    def sums(self, kinds: Sequence[Kind]) -> list[VisitSums]:
-        """Return the sums of the visits that begin in the segments, as far as these see."""
-        snapshot = self.shared.covered
-        if not snapshot.segments:
-            return [NO_SUMS for _ in kinds]
-        found = {kind: snapshot.find_cached(kind) for kind in kinds}
-        missing = [kind for kind, sums in found.items() if sums is None]
-        counted = {kind: self._counted(kind) for kind in missing if kind.is_counted}
-        computed = {kind: sums for kind, sums in counted.items() if sums is not None}
-        others = [kind for kind in missing if kind not in computed]
-        if others:
-            computed.update(zip(others, self._sums_of_leaves(others), strict=True))
-        for kind, sums in computed.items():
-            snapshot.cache(kind, sums)
-        found |= computed
-        return [found[kind] for kind in kinds]
+def _covered_in_others(shared: SharedVisits) -> Iterable[PartVisits]:
+    """Return the visits of `_sums_of_covered` that have something in other parts."""
+    if not shared.covered.segments:
+        return
+    in_covered, numbers = shared.in_covered, shared.in_others.visit_numbers
+    within_units = shared.in_others.within_units
+    seen = all_visits(shared.snapshot, within_units, in_covered.visit_numbers)
+    source = within_units.source
+    units = source.units_of_views()[within_units.index[seen.begins]]
+    # The last unit is that of all others.
+    yield seen.take(units < len(source.units) - 1)
+    in_covered_alone = np.setdiff1d(in_covered.visit_numbers, numbers, assume_unique=True)
+    if len(in_covered_alone) < len(in_covered.visit_numbers):
+        yield all_visits(shared.snapshot, in_covered, in_covered_alone)
 
-    def visits_in_others(self) -> Iterable[PartVisits]:
-        """Return the visits that begin in the segments and have something in others, as `sums`."""
-        if not self.shared.covered.segments:
-            return
-        in_covered, numbers = self.shared.in_covered, self.shared.in_others.numbers
-        snapshot = self.shared.snapshot
-        within_units = self.shared.in_others.views.within_units()
-        seen = all_visits(snapshot, within_units, in_covered.numbers)
-        source = within_units.source
-        units = source.units_of_views()[within_units.index[seen.begins]]
-        # The last unit is that of all others.
-        yield seen.take(units < len(source.units) - 1)
-        are_in_covered = np.isin(numbers, in_covered.numbers, assume_unique=True)
-        if are_in_covered.any():
-            yield visits_numbered(snapshot, in_covered.views, numbers[are_in_covered])
 
-    def _counted(self, kind: Kind) -> VisitSums | None:
-        """Return the sums from the counters of the segments, None if any has none."""
-        of_units = []
-        for segment in self.shared.covered.segments:
-            self.cancellation.check()
-            of_segment = self.shared.covered.with_segments([segment])
-            (part,) = of_segment.parts
-            counted = None
-            if isinstance(part, OpenSegment | OpenMergedSegment):
-                counted = kind.counted(part)
-            if counted is None and segment.members:
-                return None
-            if counted is None:
-                (counted,) = _sums_within(of_segment, [kind], NO_NUMBERS)
-            of_units.append(counted)
-        in_covered, snapshot = self.shared.in_covered, self.shared.snapshot
-        if not len(in_covered.numbers):
-            return add_up(of_units)
-        if self._within_units is None:
-            self._within_units = in_covered.views.within_units()
-        (counted_again,) = collect([all_visits(snapshot, self._within_units, NO_NUMBERS)], [kind])
-        (gathered,) = collect([all_visits(snapshot, in_covered.views, NO_NUMBERS)], [kind])
-        return add_up([*of_units, -counted_again, gathered])
+def _sums_of_counters(shared: SharedVisits, kind: Kind) -> VisitSums | None:
+    """Return the sums from the counters of covered segments, None if any has none."""
+    of_units = []
+    for segment in shared.covered.segments:
+        shared.cancellation.check()
+        of_segment = shared.covered.with_segments([segment])
+        (part,) = of_segment.parts
+        counted = None
+        if isinstance(part, OpenSegment | OpenMergedSegment):
+            counted = kind.counted(part)
+        if counted is None and segment.members:
+            return None
+        if counted is None:
+            (counted,) = _sums_within(of_segment, [kind], NO_NUMBERS)
+        of_units.append(counted)
+    in_covered, snapshot = shared.in_covered, shared.snapshot
+    if not len(in_covered.visit_numbers):
+        return add_up(of_units)
+    within_units = all_visits(snapshot, in_covered.within_units, NO_NUMBERS)
+    (counted_again,) = collect([within_units], [kind])
+    (gathered,) = collect([all_visits(snapshot, in_covered, NO_NUMBERS)], [kind])
+    return add_up([*of_units, -counted_again, gathered])
 
-    def _sums_of_leaves(self, kinds: Sequence[Kind]) -> list[VisitSums]:
-        """Return the sums of segments that are not merged, and those of visits that these share."""
-        snapshot = self.shared.snapshot
-        shared = find_shared(self.shared.covered, ALWAYS, self.cancellation, by_leaf=True)
-        in_covered = shared.in_covered
-        pieces = [
-            [each] for each in collect([all_visits(snapshot, in_covered.views, NO_NUMBERS)], kinds)
-        ]
-        for unit in self.shared.covered.segments:
-            self.cancellation.check()
-            begin, end = np.searchsorted(in_covered.numbers, _bounds_of_visits(unit))
-            leaves = shared.covered.with_segments(unit.leaves())
-            of_unit = _sums_within(leaves, kinds, in_covered.numbers[begin:end])
-            for of_kind, sums in zip(pieces, of_unit, strict=True):
-                of_kind.append(sums)
-        return list(map(add_up, pieces))
+
+def _sums_of_leaves(shared: SharedVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
+    """Return the sums of covered segments, none of them merged, and of visits that these share."""
+    snapshot, covered = shared.snapshot, shared.covered
+    in_covered = find_shared(covered, ALWAYS, shared.cancellation, by_leaf=True).in_covered
+    pieces = [[each] for each in collect([all_visits(snapshot, in_covered, NO_NUMBERS)], kinds)]
+    for unit in covered.segments:
+        shared.cancellation.check()
+        begin, end = np.searchsorted(in_covered.visit_numbers, _bounds_of_visits(unit))
+        leaves = covered.with_segments(unit.leaves())
+        of_unit = _sums_within(leaves, kinds, in_covered.visit_numbers[begin:end])
+        for of_kind, sums in zip(pieces, of_unit, strict=True):
+            of_kind.append(sums)
+    return list(map(add_up, pieces))
 
 
 def _sums_within(leaves: Snapshot, kinds: Sequence[Kind], left_out: Numbers) -> list[VisitSums]:

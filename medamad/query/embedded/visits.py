@@ -159,10 +159,3 @@ def cached_visits(
     digest = blake2b(left_out[begin:end].tobytes(), digest_size=16).digest()
     chosen = snapshot.cached_of_segment(part, (cached_visits, key, digest), find)
     return PartVisits(snapshot, part, part.visits(), chosen)
-
-
-def visits_numbered(snapshot: Snapshot, part: ViewColumns, numbers: Numbers) -> PartVisits:
-    """Return the visits that begin in a part, of some numbers, ascending."""
-    columns, rows = part.visits(), find_ascending(part, numbers)[1]
-    chosen = RowMask.of_rows(len(part), rows[columns.offsets[rows] == 1])
-    return PartVisits(snapshot, part, columns, chosen)

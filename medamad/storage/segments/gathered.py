@@ -59,8 +59,6 @@ _NO_ROWS: Final = np.zeros(0, np.int64)
 class _SomeViews(ABC):
     """Views of several parts as one part, with their events."""
 
-    bounds: tuple[int, int]
-    """Those of the numbers of their visits."""
     import_batch: int = field(default=0, init=False)
     _visits: VisitColumns | None = field(default=None, init=False)
     _own: EventColumns | None = field(default=None, init=False)
@@ -86,8 +84,9 @@ class _SomeViews(ABC):
         """Return the view and the unit of each event that is later than its view, shape (2, m)."""
 
     @property
+    @abstractmethod
     def first_visit(self) -> int:
-        return self.bounds[0]
+        """At most the least number of their visits."""
 
     @property
     def ascends(self) -> bool:
@@ -207,14 +206,20 @@ def _visit_offset(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.int64
 
 @define(eq=False)
 class GatheredViews(_SomeViews):
-    """Some views with all events that units have of them."""
+    """The views of some visits, with all events that units have of them."""
 
+    visit_numbers: Numbers
+    """Those of the visits, ascending."""
     units: Sequence[Unit]
     found: NDArray[np.intp]
-    """How many leaves each unit has with views of visits in `bounds`, how many rows of theirs each
-    of these leaves has, and all of the rows."""
+    """How many leaves each unit has with views of visits between these, how many rows of theirs
+    each of these leaves has, and all of the rows."""
     cached: CachedArrays
     _columns: dict[Hashable, NDArray[Any]] = field(factory=dict, init=False)
+
+    @property
+    def first_visit(self) -> int:
+        return outer_bounds(self.visit_numbers)[0]
 
     def visits(self) -> VisitColumns:
         if self._visits is None:
@@ -239,12 +244,13 @@ class GatheredViews(_SomeViews):
 
         return self._cached("units", compute)
 
+    @cached_property
     def within_units(self) -> "ViewsWithinUnits":
-        """Return the views of each visit that are in the unit in which it begins."""
+        """The views of each visit that are in the unit in which it begins."""
         units, offsets = self.units_of_views(), self.visits().offsets
         rows = np.flatnonzero(offsets)
         first_rows = rows + 1 - offsets[rows].astype(np.intp)
-        return ViewsWithinUnits(self.bounds, self, rows[units[first_rows] == units[rows]])
+        return ViewsWithinUnits(self, rows[units[first_rows] == units[rows]])
 
     def rows_of(self, numbers: Numbers) -> NDArray[np.intp]:
         """Return the rows of the views of some visits by number, ascending, which are cached."""
@@ -276,7 +282,9 @@ class GatheredViews(_SomeViews):
         """Return the number of the unit, the part and its rows, where there are any."""
         for number, (unit, of_unit) in enumerate(zip(self.units, self._rows, strict=True)):
             if any(map(len, of_unit)):
-                for part, rows in zip(unit.leaves(self.bounds), of_unit, strict=True):
+                for part, rows in zip(
+                    unit.leaves(outer_bounds(self.visit_numbers)), of_unit, strict=True
+                ):
                     if len(rows):
                         yield number, part, rows
 
@@ -335,7 +343,7 @@ class GatheredViews(_SomeViews):
     ) -> Iterator[tuple[int, EventColumns, NDArray[np.intp], NDArray[np.intp]]]:
         """Return units, their loose events, the rows of those that are of the views, and these."""
         for number, unit in enumerate(self.units if len(sequence) else ()):
-            for events in unit.loose_events(self.bounds[0]):
+            for events in unit.loose_events(self.first_visit):
                 # There may be many of other views.
                 near = np.flatnonzero((events.view >= sequence[0]) & (events.view <= sequence[-1]))
                 views = np.searchsorted(sequence, events.view[near].astype(np.uint64))
@@ -350,6 +358,10 @@ class SomeGatheredViews(_SomeViews):
 
     source: GatheredViews
     index: NDArray[np.intp]
+
+    @property
+    def first_visit(self) -> int:
+        return self.source.first_visit
 
     def column(self, what: Hashable, column: Column) -> NDArray[Any]:
         return self.source.column(what, column)[self.index]
@@ -401,7 +413,7 @@ def gather(
         sizes = [*map(len, of_units), *map(len, leaves)]
         return np.concatenate([np.array(sizes, np.intp), *leaves])
 
-    return GatheredViews(bounds, units, cached("rows", find_rows), cached)
+    return GatheredViews(numbers, units, cached("rows", find_rows), cached)
 
 
 @frozen(eq=False)
@@ -447,11 +459,10 @@ def merge_visits_of_members(
     visits = joined_numbers([others.visits, visits_of_views(leaves.leaves(), others.views)])
     here = begun_in(leaves.leaves(), visits)
     together = gather(units, here)
-    within_units = together.within_units()
     found = {
         kind: without_some(
             [*of_members, counters_of_visits(together, kind)],
-            counters_of_visits(within_units, kind),
+            counters_of_visits(together.within_units, kind),
         )
         for kind, of_members in counters.items()
     }
