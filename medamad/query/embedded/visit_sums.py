@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from attrs import evolve, frozen
@@ -44,18 +44,13 @@ from medamad.storage.segments.format import SLOTS, Integers, Segment
 from medamad.storage.segments.parts import NO_NUMBERS, Numbers, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
-from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER
+from medamad.storage.segments.visit_counters import EXITS, FIRST, LATER, numbered
 
-_SPARSE: Final = 4
 _WIDE_BITS: Final = 32
 _AT_ONCE: Final = 64
 """The visits of this many parts are added up at a time."""
 
 _NO_CODE: Final = same_number(0)
-
-Rows: TypeAlias = tuple[NDArray[Any], tuple[NDArray[Any], ...]]
-"""A code for each row, and columns of what is added up besides the number of rows."""
-
 
 Counted: TypeAlias = OpenSegment | OpenMergedSegment
 """What may have counters of visits."""
@@ -325,59 +320,22 @@ def _used(sums: NDArray[np.int64]) -> VisitSums:
     return VisitSums(codes, sums[codes].T)
 
 
-def _sum_rows(pieces: Sequence[Rows]) -> VisitSums:
-    """Return the sums of rows: by code their number, and that of each column."""
-    pieces = [piece for piece in pieces if len(piece[0])]
-    if not pieces:
-        return NO_SUMS
-    least = min(int(codes.min()) for codes, _ in pieces)
-    size = max(int(codes.max()) for codes, _ in pieces) - least + 1
-    different = None
-    if size > _SPARSE * sum(len(codes) for codes, _ in pieces):
-        codes, columns = zip(*pieces, strict=True)
-        if not columns[0]:
-            found, counts = np.unique(np.concatenate(codes), return_counts=True)
-            return VisitSums(found, counts[np.newaxis])
-        different, places = np.unique(np.concatenate(codes), return_inverse=True)
-        pieces = [(places, tuple(map(np.concatenate, zip(*columns, strict=True))))]
-        least, size = 0, len(different)
-    parts = [VisitsToSum(None, None, each - least, added=columns) for each, columns in pieces]
-    sums = LOOPS.sum_visits(parts, len(pieces[0][1]), size)
-    used = np.flatnonzero(sums[:, 0])
-    found = used + least if different is None else different[used].astype(np.int64)
-    return VisitSums(found, sums[used].T)
-
-
 NO_SUMS: Final = VisitSums(NO_NUMBERS, np.zeros((DURATION_MS + 1, 0), np.int64))
 
 
 def add_up(parts: Sequence[VisitSums]) -> VisitSums:
     """Return the total of sums, of the rows that all of them have."""
     parts = [part for part in parts if len(part.codes)]
-    if not parts:
-        return NO_SUMS
+    if len(parts) <= 1:
+        return parts[0] if parts else NO_SUMS
     rows = min(len(part.sums) for part in parts)
-    least = min(int(part.codes[0]) for part in parts)
-    size = max(int(part.codes[-1]) for part in parts) - least + 1
-    if size <= _SPARSE * sum(len(part.codes) for part in parts):
-        # No code is twice in a part.
-        dense = np.zeros((rows, size), np.int64)
-        occurs = np.zeros(size, np.bool_)
-        for part in parts:
-            places = part.codes - least
-            occurs[places] = True
-            for row, added in zip(dense, part.sums[:rows], strict=True):
-                row[places] += added
-        used = np.flatnonzero(occurs)
-        return VisitSums(used + least, dense[:, used])
-    codes, places = np.unique(np.concatenate([part.codes for part in parts]), return_inverse=True)
+    (places,), codes = numbered([np.concatenate([part.codes for part in parts])])
     sums = np.zeros((rows, len(codes)), np.int64)
-    at = 0
-    for part in parts:
-        # No code is twice in a part.
-        sums[:, places[at : at + len(part.codes)]] += part.sums[:rows]
-        at += len(part.codes)
-    return VisitSums(codes, sums)
+    added = np.concatenate([part.sums[:rows] for part in parts], axis=1)
+    for row, of_row in zip(sums, added, strict=True):
+        np.add.at(row, places, of_row)
+    used = np.flatnonzero(np.bincount(places))
+    return VisitSums(codes[used], sums[:, used])
 
 
 @frozen
@@ -407,12 +365,15 @@ class Beginnings(Kind):
     last: int = DURATION_MS
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return _sum_rows([self._rows(each) for each in groups])
-
-    def _rows(self, visits: PartVisits) -> Rows:
-        columns = _added_columns(visits.columns, self.last)
-        codes = visits.part.time_ms[visits.begins] // self.slot_ms
-        return codes, tuple(map(visits.of, columns))
+        slots, codes = numbered(
+            [visits.part.time_ms[visits.begins] // self.slot_ms for visits in groups]
+        )
+        parts = []
+        for of_part, visits in zip(slots, groups, strict=True):
+            columns = map(visits.of, _added_columns(visits.columns, self.last))
+            parts.append(VisitsToSum(None, None, of_part, added=tuple(columns)))
+        sums = _used(LOOPS.sum_visits(parts, self.last, len(codes)))
+        return VisitSums(codes[sums.codes], sums.sums)
 
     @property
     def is_counted(self) -> bool:
@@ -539,14 +500,16 @@ class Amounts(Kind):
     dimension: Dimension
 
     def sums(self, groups: Sequence[PartVisits]) -> VisitSums:
-        return _sum_rows(list(map(self._rows, groups)))
+        keys = np.concatenate([NO_NUMBERS, *map(self._keys, groups)])
+        found, counts = np.unique(keys, return_counts=True)
+        return VisitSums(found, counts[np.newaxis])
 
-    def _rows(self, visits: PartVisits) -> Rows:
+    def _keys(self, visits: PartVisits) -> NDArray[np.int64]:
         places, properties = visits.once(
             (Amounts, self.goal), lambda: find_amounts(visits, self.goal)
         )
         codes = visits.codes(self.dimension)[places].astype(np.int64)
-        return codes << _WIDE_BITS | properties, ()
+        return codes << _WIDE_BITS | properties
 
 
 def split_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

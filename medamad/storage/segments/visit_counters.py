@@ -40,7 +40,8 @@ def count_visits(
         of_visits = visits.offsets > 0
         of_visits[visits.repeats] = False
         given += [pages[visits.begins + visits.spans], pages[of_visits]]
-    numbers, least, size, different = _numbered(given)
+    numbers, codes = numbered(given)
+    size = len(codes)
     sums = np.zeros((VISIT_SUMS, size), np.int64)
     sums[FIRST + VISITS] = np.bincount(numbers[0], minlength=size)
     bounced = (visits.views == 1) & ~visits.has_event
@@ -55,26 +56,24 @@ def count_visits(
         sums[EXITS] = np.bincount(numbers[1], minlength=size)
         sums[LATER + VISITS] = np.bincount(numbers[2], minlength=size) - sums[FIRST + VISITS]
     used = np.flatnonzero(sums[FIRST + VISITS] + sums[LATER + VISITS])
-    return Counters(used + least if different is None else different[used], tuple(sums[:, used]))
+    return Counters(codes[used], tuple(sums[:, used]))
 
 
-def _numbered(
+def numbered(
     numbers: Sequence[NDArray[np.integer[Any]]],
-) -> tuple[list[NDArray[np.intp]], int, int, NDArray[Any] | None]:
-    """Return numbers from 0 to size - 1 that stand for some; the least of these, and the size.
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Return the places of some numbers among different ones, and these, ascending.
 
-    Where they are far apart, also the different ones, which the numbers are the places of.
+    These are all from the least to the greatest of the numbers, unless they are far apart.
     """
-    joined = np.concatenate(numbers).astype(np.int64)
+    least = min((int(each.min()) for each in numbers if len(each)), default=0)
+    greatest = max((int(each.max()) for each in numbers if len(each)), default=-1)
+    if greatest - least < _SPARSE * sum(map(len, numbers)):
+        places = [np.subtract(each, least, dtype=np.int64) for each in numbers]
+        return places, np.arange(least, greatest + 1)
+    different, joined = np.unique(np.concatenate(numbers), return_inverse=True)
     ends = np.cumsum([len(each) for each in numbers])[:-1]
-    least, size = 0, 0
-    if len(joined):
-        least = int(joined.min())
-        size = int(joined.max()) - least + 1
-    if size <= _SPARSE * len(joined):
-        return np.split(joined - least, ends), least, size, None
-    different, places = np.unique(joined, return_inverse=True)
-    return np.split(places, ends), 0, len(different), different
+    return np.split(joined, ends), different.astype(np.int64)
 
 
 def counters_of_visits(part: ViewColumns, kind: int) -> Counters:
