@@ -53,8 +53,6 @@ class FoundConversions:
     revenue: CodeTable | None
     buckets: Buckets | None
     counts: NDArray[np.int64] = field(init=False)
-    """The conversions, but for those of which the buckets are in `_places`."""
-    _places: list[NDArray[np.intp]] = field(factory=list, init=False)
     _amounts: list[tuple[NDArray[Any], NDArray[np.int64]]] = field(factory=list, init=False)
     """Buckets and codes of amounts, in one number, and how often each of these occurs."""
 
@@ -72,7 +70,8 @@ class FoundConversions:
 
     def add(self, columns: ViewColumns | EventColumns, rows: NDArray[np.integer[Any]]) -> None:
         """Add conversions by their rows in columns."""
-        self._places.append(self._places_of(columns, rows))
+        places = self._places_of(columns, rows)
+        self.counts += np.bincount(places, minlength=len(self.counts))
 
     def add_amounts(
         self,
@@ -100,8 +99,6 @@ class FoundConversions:
 
     def result(self) -> Conversions:
         """Return what was added."""
-        places = np.concatenate([np.zeros(0, np.intp), *self._places])
-        counts = self.counts + np.bincount(places, minlength=len(self.counts))
         amounts = None
         if self.revenue is not None:
             pieces = [(np.zeros(0, np.int64),) * 2, *self._amounts]
@@ -110,7 +107,7 @@ class FoundConversions:
             # Weights are floats, which are exact for these sums.
             times = np.bincount(places, times, len(keys)).astype(np.int64)
             amounts = AmountCounts(keys >> _CODE_BITS, keys & ((1 << _CODE_BITS) - 1), times)
-        return Conversions(self.goal, counts, amounts)
+        return Conversions(self.goal, self.counts, amounts)
 
 
 def find_conversions(

@@ -76,15 +76,13 @@ def count_reached(
     By the bucket in which they began, or of all: shape (1 + goals, n), or (1 + goals, 1).
     """
     if selection.filter.matches_all_included:
-        slot_ms = None if buckets is None else _slot_ms(selection.period, buckets)
-        count = Totals(VISITS) if slot_ms is None else Beginnings(slot_ms, VISITS)
+        period, slot_ms = selection.period, _slot_ms(selection.period, buckets)
+        count = Totals(VISITS) if buckets is None else Beginnings(slot_ms, VISITS)
         kinds: list[Kind] = [count, *(ReachedGoal(goal, count) for goal in search.goals)]
         found = sum_visits(selection, kinds)
-        if buckets is None or slot_ms is None:
+        if buckets is None:
             return np.stack([sums.dense(1).visits for sums in found])
-        return np.stack(
-            [_by_bucket(sums, slot_ms, selection.period, buckets).visits for sums in found]
-        )
+        return np.stack([_by_bucket(sums, slot_ms, period, buckets).visits for sums in found])
     groups = visits_in_groups(selection)
     if buckets is None:
         parts = [search.in_visits(each) for each in groups]
