@@ -126,7 +126,13 @@ class _SomeViews(ABC):
     @property
     def own(self) -> EventColumns:
         if self._own is None:
-            self._own = _GatheredEvents(self)
+            view, _, number, code, place = self.events()
+            self._own = _GatheredEvents(
+                number.astype(np.uint64),
+                view.astype(np.uint64),
+                code.astype(np.uint32),
+                lambda: self.event_times()[place],
+            )
         return self._own
 
     @property
@@ -165,38 +171,21 @@ class _SomeViews(ABC):
         return len(self.sequence)
 
 
-@define(eq=False)
+@frozen(eq=False)
 class _GatheredEvents:
     """The events of gathered views."""
 
-    _views: _SomeViews
-    _rows: NDArray[np.int64] = field(init=False)
+    event: NDArray[np.uint64]
+    view: NDArray[np.uint64]
+    property: NDArray[np.uint32]
+    _times: Callable[[], NDArray[np.int64]]
 
-    def __attrs_post_init__(self) -> None:
-        self._rows = self._views.events()
-
-    @property
-    def event(self) -> NDArray[np.unsignedinteger[Any]]:
-        return self._row(2).astype(np.uint64)
-
-    @property
+    @cached_property
     def time_ms(self) -> NDArray[np.int64]:
-        return self._views.event_times()[self._row(4)]
-
-    @property
-    def view(self) -> NDArray[np.unsignedinteger[Any]]:
-        return self._row(0).astype(np.uint64)
-
-    @property
-    def property(self) -> Codes:
-        return self._row(3).astype(np.uint32)
-
-    def _row(self, place: int) -> NDArray[np.int64]:
-        row: NDArray[np.int64] = self._rows[place]
-        return row
+        return self._times()
 
     def __len__(self) -> int:
-        return len(self._row(0))
+        return len(self.event)
 
 
 def _visit_offset(part: ViewColumns, rows: NDArray[np.intp]) -> NDArray[np.int64]:
