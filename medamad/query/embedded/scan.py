@@ -24,7 +24,8 @@ from medamad.storage.segments.parts import (
     enclosing_bounds,
 )
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
-from medamad.storage.segments.snapshot import Snapshot, may_have_visits
+from medamad.storage.segments.snapshot import Snapshot
+from medamad.storage.segments.visit_numbers import may_have_visits
 
 T = TypeVar("T")
 _ZERO: Final = same_number(0)

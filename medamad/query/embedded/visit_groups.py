@@ -34,11 +34,12 @@ from medamad.storage.segments.parts import (
     outer_bounds,
 )
 from medamad.storage.segments.read import OpenSegment
-from medamad.storage.segments.snapshot import Snapshot, may_have_visits
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_numbers import (
     are_any_between,
     begun_in,
     find_ascending,
+    may_have_visits,
     rows_of_visits,
     sequences_of,
     visits_of_views,

@@ -24,7 +24,8 @@ from medamad.storage.segments.parts import (
     views_of,
 )
 from medamad.storage.segments.rollup import RollupContent, rollup_of
-from medamad.storage.segments.snapshot import Snapshot, SnapshotReader, may_have_visits
+from medamad.storage.segments.snapshot import Snapshot, SnapshotReader
+from medamad.storage.segments.visit_numbers import may_have_visits
 
 
 @frozen(eq=False)

@@ -30,6 +30,7 @@ from medamad.storage.segments.visit_counters import (
     VISIT_SUMS,
     VISITS,
 )
+from medamad.storage.segments.visit_numbers import may_have_visits
 
 
 @frozen(eq=False)
@@ -106,10 +107,7 @@ class BegunVisits:
         """Add the views and events that a part has of the visits; return whether it was read."""
         if not len(self.numbers):
             return False
-        has_views = (
-            0 < part.first_visit <= int(self.numbers[-1])
-            and part.sequence_bounds[1] >= self.numbers[0]
-        )
+        has_views = may_have_visits(part, (int(self.numbers[0]), int(self.numbers[-1])))
         if has_views:
             self._add_views(part)
         low_ms, high_ms = part.event_time_bounds

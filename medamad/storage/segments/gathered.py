@@ -32,6 +32,7 @@ from medamad.storage.segments.visit_columns import CachedArrays, cache_nothing, 
 from medamad.storage.segments.visit_counters import counters_of_visits, without_some
 from medamad.storage.segments.visit_numbers import (
     begun_in,
+    may_have_visits,
     rows_of_visits,
     sequences_of,
     visit_numbers,
@@ -413,17 +414,11 @@ class Members:
 
     def leaves(self, visits: tuple[int, int] | None = None) -> Iterator[ViewColumns]:
         """Return the segments."""
-        for part in self.segments:
-            if visits is None or (
-                0 < part.first_visit <= visits[1] and part.sequence_bounds[1] >= visits[0]
-            ):
-                yield part
+        return (part for part in self.segments if may_have_visits(part, visits))
 
     def loose_events(self, _first_view: int = 0) -> Iterator[EventColumns]:
         """Return the events of the segments that are not stored with their view."""
-        for part in self.segments:
-            if len(part.loose):
-                yield part.loose
+        return (part.loose for part in self.segments if len(part.loose))
 
 
 @frozen(eq=False)

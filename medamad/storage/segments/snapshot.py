@@ -28,6 +28,7 @@ from medamad.storage.segments.parts import (
 )
 from medamad.storage.segments.read import OpenSegment, open_part, read_all_values
 from medamad.storage.segments.rollup import open_rollup
+from medamad.storage.segments.visit_numbers import may_have_visits
 
 T = TypeVar("T")
 _ENTRY_BYTES: Final = 600
@@ -381,14 +382,6 @@ class _NoTexts:
 
 EMPTY = Snapshot(texts=_NoTexts())
 """The snapshot of a website that has no hits."""
-
-
-def may_have_visits(part: SegmentHeader | Part, visits: tuple[int, int] | None) -> bool:
-    """Return whether a part may have views of visits with numbers in some bounds."""
-    if visits is None:
-        return True
-    least, greatest = visits
-    return 0 < part.first_visit <= greatest and part.sequence_bounds[1] >= least
 
 
 def split_merged(segments: Iterable[Segment], numbers: frozenset[int]) -> Iterator[Segment]:

@@ -9,11 +9,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from medamad.storage.segments.parts import Numbers, ViewColumns, joined_numbers
+from medamad.storage.segments.format import SegmentHeader
+from medamad.storage.segments.parts import Numbers, Part, ViewColumns, joined_numbers
 
 _NO_ROWS: Final = np.zeros(0, np.intp)
 _TABLE_SPAN: Final = 16
 """Up to this many numbers for each view of a part, rows are looked up in a table."""
+
+
+def may_have_visits(part: SegmentHeader | Part, visits: tuple[int, int] | None) -> bool:
+    """Return whether a part may have views of visits with numbers in some bounds."""
+    if visits is None:
+        return True
+    least, greatest = visits
+    return 0 < part.first_visit <= greatest and part.sequence_bounds[1] >= least
 
 
 def are_any_between(numbers: Numbers, first: int, last: int) -> bool:

@@ -72,8 +72,9 @@ from medamad.storage.segments.parts import (
     enclosing_bounds,
 )
 from medamad.storage.segments.rollup import RollupContent, rollup_of
-from medamad.storage.segments.snapshot import Snapshot, may_have_visits
+from medamad.storage.segments.snapshot import Snapshot
 from medamad.storage.segments.visit_columns import visits_of
+from medamad.storage.segments.visit_numbers import may_have_visits
 
 SOURCES = Sources({"google.com": "Google", "google.de": "Google", "t.co": "Twitter"})
 
