@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from attrs import evolve, frozen
@@ -52,9 +52,6 @@ _AT_ONCE: Final = 64
 
 _NO_CODE: Final = same_number(0)
 
-Counted: TypeAlias = OpenSegment | OpenMergedSegment
-"""What may have counters of visits."""
-
 
 class Kind(ABC):
     """A kind of sums. It is hashable, and equal to any other that has the same sums."""
@@ -64,14 +61,13 @@ class Kind(ABC):
         """Return the sums of some visits, in groups of different parts."""
 
     @property
-    def is_counted(self) -> bool:
-        """Whether segments have counters with the sums."""
-        return False
-
-    def counted(self, segment: Counted) -> VisitSums | None:
-        """Return the sums of the visits of a segment from its counters, None if it has none."""
-        del segment
+    def counters(self) -> tuple[int, Sequence[int]] | None:
+        """Which counters of segments have the sums: their kind and rows. None if none have."""
         return None
+
+    def of_rows(self, rows: VisitSums) -> VisitSums:
+        """Return the sums, given those rows of counters."""
+        return rows
 
 
 def sum_visits(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
@@ -164,7 +160,7 @@ def _sums_of_covered(shared: SharedVisits, kinds: Sequence[Kind]) -> list[VisitS
         return [NO_SUMS for _ in kinds]
     found = {kind: snapshot.find_cached(kind) for kind in kinds}
     missing = [kind for kind, sums in found.items() if sums is None]
-    counted = {kind: _sums_of_counters(shared, kind) for kind in missing if kind.is_counted}
+    counted = {kind: _sums_of_counters(shared, kind) for kind in missing}
     computed = {kind: sums for kind, sums in counted.items() if sums is not None}
     others = [kind for kind in missing if kind not in computed]
     if others:
@@ -192,20 +188,28 @@ def _covered_in_others(shared: SharedVisits) -> Iterable[PartVisits]:
 
 
 def _sums_of_counters(shared: SharedVisits, kind: Kind) -> VisitSums | None:
-    """Return the sums from the counters of covered segments, None if any has none."""
+    """Return the sums from the counters of covered segments, None if any has none.
+
+    From FIRST or LATER on, counters have the rows of `VisitSums` in the same order.
+    """
+    if kind.counters is None:
+        return None
+    which, rows = kind.counters
     of_units = []
     for segment in shared.covered.segments:
         shared.cancellation.check()
         of_segment = shared.covered.with_segments([segment])
         (part,) = of_segment.parts
-        counted = None
+        counters = None
         if isinstance(part, OpenSegment | OpenMergedSegment):
-            counted = kind.counted(part)
-        if counted is None and segment.members:
+            counters = part.visit_counters(which)
+        if counters is not None:
+            sums = np.stack([counters.sums[row] for row in rows]).astype(np.int64, copy=False)
+            of_units.append(kind.of_rows(VisitSums(counters.codes.astype(np.int64), sums)))
+        elif segment.members:
             return None
-        if counted is None:
-            (counted,) = _sums_within(of_segment, [kind], NO_NUMBERS)
-        of_units.append(counted)
+        else:
+            of_units += _sums_within(of_segment, [kind], NO_NUMBERS)
     in_covered, snapshot = shared.in_covered, shared.snapshot
     if not len(in_covered.visit_numbers):
         return add_up(of_units)
@@ -350,11 +354,8 @@ class FirstViews(Kind):
         return _sum_by_code(groups, self.dimension, self.last)
 
     @property
-    def is_counted(self) -> bool:
-        return True
-
-    def counted(self, segment: Counted) -> VisitSums | None:
-        return _counted(segment, self.dimension, range(self.last + 1))
+    def counters(self) -> tuple[int, Sequence[int]]:
+        return self.dimension, range(self.last + 1)
 
 
 @frozen
@@ -376,11 +377,8 @@ class Beginnings(Kind):
         return VisitSums(codes[sums.codes], sums.sums)
 
     @property
-    def is_counted(self) -> bool:
-        return self.slot_ms == SLOT_MS
-
-    def counted(self, segment: Counted) -> VisitSums | None:
-        return _counted(segment, SLOTS, range(self.last + 1))
+    def counters(self) -> tuple[int, Sequence[int]] | None:
+        return (SLOTS, range(self.last + 1)) if self.slot_ms == SLOT_MS else None
 
 
 @frozen
@@ -393,24 +391,11 @@ class Totals(Kind):
         return _sum_by_code(groups, None, self.last)
 
     @property
-    def is_counted(self) -> bool:
-        return True
+    def counters(self) -> tuple[int, Sequence[int]]:
+        return SLOTS, range(self.last + 1)
 
-    def counted(self, segment: Counted) -> VisitSums | None:
-        found = _counted(segment, SLOTS, range(self.last + 1))
-        return found and found.total()
-
-
-def _counted(segment: Counted, kind: int, rows: Sequence[int]) -> VisitSums | None:
-    """Return some rows of the counters of the visits of a segment.
-
-    From FIRST or LATER on, these have the rows of `VisitSums` in the same order.
-    """
-    counters = segment.visit_counters(kind)
-    if counters is None:
-        return None
-    sums = np.stack([counters.sums[row] for row in rows]).astype(np.int64, copy=False)
-    return VisitSums(counters.codes.astype(np.int64), sums)
+    def of_rows(self, rows: VisitSums) -> VisitSums:
+        return rows.total()
 
 
 @frozen
@@ -421,11 +406,8 @@ class LastPages(Kind):
         return _sum_by_code(groups, Dimension.PATH, at_end=True)
 
     @property
-    def is_counted(self) -> bool:
-        return True
-
-    def counted(self, segment: Counted) -> VisitSums | None:
-        return _counted(segment, Dimension.PATH, [EXITS])
+    def counters(self) -> tuple[int, Sequence[int]]:
+        return Dimension.PATH, [EXITS]
 
 
 @frozen
@@ -440,12 +422,11 @@ class SeenPages(Kind):
         return _used(LOOPS.sum_visits(parts, 0, _size_of(groups, Dimension.PATH)))
 
     @property
-    def is_counted(self) -> bool:
-        return True
+    def counters(self) -> tuple[int, Sequence[int]]:
+        return Dimension.PATH, [FIRST + VISITS, LATER + VISITS]
 
-    def counted(self, segment: Counted) -> VisitSums | None:
-        found = _counted(segment, Dimension.PATH, [FIRST + VISITS, LATER + VISITS])
-        return found and VisitSums(found.codes, found.sums.sum(axis=0, keepdims=True))
+    def of_rows(self, rows: VisitSums) -> VisitSums:
+        return VisitSums(rows.codes, rows.sums.sum(axis=0, keepdims=True))
 
 
 @frozen
