@@ -17,7 +17,7 @@ from medamad.query.embedded.engine import EmbeddedEngine
 from medamad.query.embedded.reader import EmbeddedReader
 from medamad.query.embedded.scan import divide
 from medamad.query.embedded.series import EVER
-from medamad.query.embedded.visit_sums import FirstViews
+from medamad.query.embedded.visit_sums import FirstViews, sums_of_covered
 from medamad.query.goal_reports import goal_figures
 from medamad.query.period import ALWAYS
 from medamad.query.reader import SeriesOptions
@@ -35,7 +35,7 @@ OpenStore = Callable[..., Store]
 def has_sums(snapshot: Snapshot) -> bool:
     """Return whether the sums of visits by their entry page are cached."""
     whole, _ = divide(snapshot, ALWAYS)
-    return whole.find_cached(FirstViews(Dimension.PATH)) is not None
+    return whole.find_cached((FirstViews(Dimension.PATH), sums_of_covered)) is not None
 
 
 def has_near_median(snapshot: Snapshot) -> bool:

@@ -102,7 +102,7 @@ def _sum_all(selection: Selection, kinds: Sequence[Kind]) -> list[VisitSums]:
     shared = find_shared(
         selection.snapshot, selection.period, selection.cancellation, by_leaf=False
     )
-    covered = _sums_of_covered(shared, kinds)
+    covered = sums_of_covered(shared, kinds)
     counted_again = collect(_covered_in_others(shared), kinds)
     others = collect(_visits_outside(selection, shared), kinds)
     return [
@@ -153,26 +153,22 @@ def _visits_outside(selection: Selection, shared: SharedVisits) -> Iterable[Part
         yield all_visits(snapshot, in_others, NO_NUMBERS).begun_in(period)
 
 
-def _sums_of_covered(shared: SharedVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
+def sums_of_covered(shared: SharedVisits, kinds: Sequence[Kind]) -> list[VisitSums]:
     """Return the sums of the visits that begin in covered segments, as far as these see, cached."""
-    snapshot = shared.covered
-    if not snapshot.segments:
+    if not shared.covered.segments:
         return [NO_SUMS for _ in kinds]
-    found = {kind: snapshot.find_cached(kind) for kind in kinds}
-    missing = [kind for kind, sums in found.items() if sums is None]
-    counted = {kind: _sums_of_counters(shared, kind) for kind in missing}
-    computed = {kind: sums for kind, sums in counted.items() if sums is not None}
-    others = [kind for kind in missing if kind not in computed]
-    if others:
-        computed.update(zip(others, _sums_of_leaves(shared, others), strict=True))
-    for kind, sums in computed.items():
-        snapshot.cache(kind, sums)
-    found |= computed
-    return [found[kind] for kind in kinds]
+
+    def add(kinds: Sequence[Kind]) -> list[VisitSums]:
+        counted = [_sums_of_counters(shared, kind) for kind in kinds]
+        others = [kind for kind, sums in zip(kinds, counted, strict=True) if sums is None]
+        of_leaves = iter(_sums_of_leaves(shared, others) if others else ())
+        return [next(of_leaves) if sums is None else sums for sums in counted]
+
+    return _cached_sums(shared.covered, kinds, sums_of_covered, add)
 
 
 def _covered_in_others(shared: SharedVisits) -> Iterable[PartVisits]:
-    """Return the visits of `_sums_of_covered` that have something in other parts."""
+    """Return the visits of `sums_of_covered` that have something in other parts."""
     if not shared.covered.segments:
         return
     in_covered, numbers = shared.in_covered, shared.in_others.visit_numbers
