@@ -40,7 +40,7 @@ from medamad.query.period import ALWAYS
 from medamad.query.request import Cancellation
 from medamad.query.sums import BOUNCES, DURATION_MS, VIEWS, VISITS, VisitSums
 from medamad.storage.segments.counters import SLOT_MS
-from medamad.storage.segments.format import SLOTS, Integers, Segment
+from medamad.storage.segments.format import SLOTS, Integers
 from medamad.storage.segments.parts import NO_NUMBERS, Numbers, VisitColumns
 from medamad.storage.segments.read import OpenMergedSegment, OpenSegment
 from medamad.storage.segments.snapshot import Snapshot
@@ -222,7 +222,8 @@ def _sums_of_leaves(shared: SharedVisits, kinds: Sequence[Kind]) -> list[VisitSu
     pieces = [[each] for each in collect([all_visits(snapshot, in_covered, NO_NUMBERS)], kinds)]
     for unit in covered.segments:
         shared.cancellation.check()
-        begin, end = np.searchsorted(in_covered.visit_numbers, _bounds_of_visits(unit))
+        bounds = (unit.header.first_sequence, unit.header.sequence_bounds[1] + 1)
+        begin, end = np.searchsorted(in_covered.visit_numbers, bounds)
         leaves = covered.with_segments(unit.leaves())
         of_unit = _sums_within(leaves, kinds, in_covered.visit_numbers[begin:end])
         for of_kind, sums in zip(pieces, of_unit, strict=True):
@@ -255,12 +256,6 @@ def _cached_sums(
         snapshot.cache((kind, which), sums)
         found[kind] = sums
     return [found[kind] for kind in kinds]
-
-
-def _bounds_of_visits(segment: Segment) -> tuple[int, int]:
-    """Return the bounds of the numbers of the visits that may begin in a segment."""
-    header = segment.header
-    return header.first_sequence, header.sequence_bounds[1] + 1
 
 
 def collect(groups: Iterable[PartVisits], kinds: Sequence[Kind]) -> list[VisitSums]:
