@@ -128,7 +128,7 @@ def _check(store: Path, progress: BackupProgress, *, is_private: bool) -> None:
 
 def _copied(environment: Environment, txn: Txn, new: Path, progress: BackupProgress) -> Compacted:
     before, used = environment.path.stat().st_size, environment.used_bytes(txn)
-    check_room(new.parent, used + _ROOM_BYTES, "to compact this store takes")
+    check_room(new.parent, used + _ROOM_BYTES, "compacting this store takes")
     made = open_lmdb(new, 2 * before + 2 * _ROOM_BYTES, is_private=True)
     try:
         done = 0

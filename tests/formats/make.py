@@ -213,7 +213,7 @@ def command(*arguments: str | Path) -> None:
 
 
 def set_clock(moment: datetime) -> None:
-    """Have all processes go on from a moment."""
+    """Make all processes read a moment as the time, which goes on from it."""
     clock = Path(os.environ[CLOCK])
     written = clock.with_suffix(".new")
     written.write_text(str(moment.timestamp() - time.time()), "utf-8")

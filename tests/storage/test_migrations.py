@@ -175,6 +175,12 @@ def stop_at(phase: str, place: int = 0) -> BackupProgress:
     return report
 
 
+def migrate_until(folder: Path, phase: str, place: int = 0) -> None:
+    """Migrate a store up to a place in a phase, as if the daemon were killed there."""
+    with pytest.raises(Stopped):
+        migrate_store(folder, MAP_SIZE, stop_at(phase, place))
+
+
 ON_ITS_WAY = [
     ("visits end after 24 hours", 1, 10),
     ("visits become rows", 64, 11),
@@ -274,8 +280,7 @@ def test_only_damage_is_found_in_a_store_on_its_way(
     tmp_path: Path, phase: str, place: int, number: int
 ) -> None:
     folder = tmp_path / "data"
-    with pytest.raises(Stopped):
-        migrate_store(folder, MAP_SIZE, stop_at(phase, place))
+    migrate_until(folder, phase, place)
     assert is_outdated(folder)
     assert format_of(folder) == number
     assert findings(folder) == []
@@ -302,7 +307,7 @@ async def test_without_room_nothing_is_changed(
     open_store: OpenStore, before: StoredRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 1 << 20)
-    with pytest.raises(StoreError, match="1 MiB of the disk are free, to bring this store up"):
+    with pytest.raises(StoreError, match="1 MiB of the disk are free, bringing this store up"):
         open_store(map_size=MAP_SIZE, sizes=SIZES)
     assert is_outdated(tmp_path / "data")
     monkeypatch.undo()
@@ -327,8 +332,7 @@ def test_the_visits_of_a_segment_are_made_once(
 
     monkeypatch.setattr(read, "visits_of", make)
     monkeypatch.setattr(table_of_visits, "merged_visit_puts", merge)
-    with pytest.raises(Stopped):
-        migrate_store(tmp_path / "data", MAP_SIZE, stop_at(phase, place))
+    migrate_until(tmp_path / "data", phase, place)
     assert format_of(tmp_path / "data") == number
     migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     assert made
@@ -362,11 +366,9 @@ def headers_of(folder: Path) -> dict[int, SegmentHeader]:
 @pytest.mark.usefixtures("before")
 def test_a_store_has_all_that_its_format_says_until_it_has_another(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    with pytest.raises(Stopped):
-        migrate_store(folder, MAP_SIZE, stop_at("visits become rows"))
+    migrate_until(folder, "visits become rows")
     before = contents(folder)
-    with pytest.raises(Stopped):
-        migrate_store(folder, MAP_SIZE, stop_at("written"))
+    migrate_until(folder, "written")
     now = contents(folder)
     assert before.items() <= now.items()
     assert len(before) < len(now)
@@ -387,8 +389,7 @@ def test_what_is_damaged_is_left_as_it_is(
     tmp_path: Path, phase: str, what: str, kind: int | None
 ) -> None:
     folder = tmp_path / "data"
-    with pytest.raises(Stopped):
-        migrate_store(folder, MAP_SIZE, stop_at(phase))
+    migrate_until(folder, phase)
     headers = headers_of(folder)
     above = {member: number for number in headers for member in headers[number].members}
     damaged = next(
@@ -434,8 +435,7 @@ def test_what_is_damaged_is_left_as_it_is(
 @pytest.mark.usefixtures("before")
 def test_columns_of_visits_of_format_12_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    with pytest.raises(Stopped):
-        migrate_store(folder, MAP_SIZE, stop_at("visits become rows"))
+    migrate_until(folder, "visits become rows")
     guest = open_as_guest(folder)
     with guest.lmdb.begin(write=True) as txn:
         for key, header in [each for each in sound_headers(guest, txn) if has_views(each[1])]:
@@ -485,7 +485,7 @@ def test_without_room_for_all_steps_none_begins(
 ) -> None:
     monkeypatch.setattr(table_of_visits, written, 1 << 20)
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
-    with pytest.raises(StoreError, match="100 MiB of the disk are free, to bring this store up"):
+    with pytest.raises(StoreError, match="100 MiB of the disk are free, bringing this store up"):
         migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     assert format_of(tmp_path / "data") == 10
 
@@ -497,7 +497,7 @@ def test_the_room_is_that_of_all_steps_together(
     for step in (visits_of_a_day, table_of_visits, sorted_durations):
         monkeypatch.setattr(step, "room_bytes", lambda *_: 20 << 20)
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 100 << 20)
-    with pytest.raises(StoreError, match="to bring this store up to date takes 124 MiB"):
+    with pytest.raises(StoreError, match="bringing this store up to date takes 124 MiB"):
         migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
     monkeypatch.setattr(files, "free_bytes", lambda _folder: 124 << 20)
     migrate_store(tmp_path / "data", MAP_SIZE, no_progress)
@@ -521,7 +521,9 @@ def test_days_whose_views_are_gone_take_no_room(
 @pytest.mark.usefixtures("before")
 def test_with_a_map_too_small_for_all_steps_none_begins(tmp_path: Path) -> None:
     # The file takes more than a MiB, and what is written less.
-    with pytest.raises(StoreError, match=r"store\.map_size allows 65 MiB, and to .* 6\d MiB: ra"):
+    with pytest.raises(
+        StoreError, match=r"store\.map_size allows 65 MiB, and bringing .* 6\d MiB: ra"
+    ):
         migrate_store(tmp_path / "data", 65 << 20, no_progress)
     assert format_of(tmp_path / "data") == 10
     migrate_store(tmp_path / "data", 80 << 20, no_progress)

@@ -52,7 +52,7 @@ _STEPS: Final[Sequence[_Step]] = (visits_of_a_day, table_of_visits, sorted_durat
 """In the order of their formats."""
 _ROOM_BYTES: Final = 64 << 20
 """What the transactions take at most besides what they write of views."""
-_WORK: Final = "to bring this store up to date"
+_WORK: Final = "bringing this store up to date"
 _log: Final = Logger()
 
 
@@ -101,11 +101,11 @@ def migrate(environment: Environment, progress: BackupProgress = no_progress) ->
 
 def _check_room(environment: Environment, needed: int) -> None:
     check_room(environment.path.parent, needed, f"{_WORK} takes")
-    allowed, whole = environment.lmdb.info()["map_size"], environment.file_bytes() + needed
-    if allowed < whole:
+    allowed, size = environment.lmdb.info()["map_size"], environment.file_bytes() + needed
+    if allowed < size:
         raise StoreError(
             f"{environment.path}: store.map_size allows {allowed >> 20} MiB, and {_WORK} takes"
-            f" {-(-whole >> 20)} MiB: raise it"
+            f" {-(-size >> 20)} MiB: raise it"
         )
     _log.info(
         "bringing the store from format {old} to {new}: there is room for the {mib} MiB"

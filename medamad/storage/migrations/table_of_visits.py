@@ -41,11 +41,11 @@ FORMAT: Final = 13
 _AT_ONCE: Final = 64
 """How many segments a transaction writes."""
 _SEGMENT_BYTES: Final = 16
-"""More per view than what a segment gets takes, also where there are half a million pages."""
+"""More than what a segment gets takes for each view, even with half a million pages."""
 _MERGED_BYTES: Final = 6
-"""The same of a merged segment."""
+"""The same for a merged segment."""
 _LAST_BYTES: Final = 2
-"""The same of what the last transaction writes."""
+"""The same for what the last transaction writes."""
 _EVENT_BYTES: Final = 68
 """The column of format 12 that had a byte for each visit."""
 _NUMBERS: Final = ViewNumber.VISIT_OFFSET.column
